@@ -1,0 +1,102 @@
+"""Cluster events and queueing hints: what may help a refused Pod.
+
+Source: kube-scheduler v1.37 framework/events.go and the EventsToRegister of each plugin.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scheduler.model.objects import Node
+from scheduler.model.pods import PodInfo
+
+
+class Resource(enum.StrEnum):
+    """What an event is about. AssignedPod: a bound Pod; TargetPod: the queued Pod itself."""
+
+    NODE = "Node"
+    ASSIGNED_POD = "AssignedPod"
+    TARGET_POD = "TargetPod"
+    SIGNALS = "Signals"
+    RULES = "Rules"
+    WILDCARD = "*"
+
+
+class Action(enum.IntFlag):
+    """What happened; a node or Pod update is announced once per changed aspect."""
+
+    ADD = enum.auto()
+    DELETE = enum.auto()
+    UPDATE_NODE_ALLOCATABLE = enum.auto()
+    UPDATE_NODE_LABEL = enum.auto()
+    UPDATE_NODE_TAINT = enum.auto()
+    UPDATE_NODE_CONDITION = enum.auto()
+    UPDATE_NODE_ANNOTATION = enum.auto()
+    UPDATE_NODE_DECLARED_FEATURE = enum.auto()
+    UPDATE_POD_LABEL = enum.auto()
+    UPDATE_POD_SCALE_DOWN = enum.auto()
+    UPDATE_POD_SCALE_UP = enum.auto()
+    UPDATE_POD_TOLERATION = enum.auto()
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = enum.auto()
+    UPDATE_OTHER = enum.auto()
+    REFRESHED = enum.auto()
+    """Vane's own: a rule's verdict may have changed with new samples or a new rule set."""
+
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_SCALE_UP
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_OTHER
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """One event with the object before and after, as far as it has them.
+
+    `label` is the value of the metric label `event`, e.g. NodeAdd, AssignedPodDelete, SignalsRefreshed.
+    `rules` are the rules whose verdict changed, for SIGNALS and RULES.
+    """
+
+    resource: Resource
+    action: Action
+    label: str
+    old: Node | PodInfo | None = None
+    new: Node | PodInfo | None = None
+    rules: frozenset[str] = frozenset()
+
+
+class QueueingHint(enum.Enum):
+    QUEUE = "Queue"
+    SKIP = "Skip"
+
+
+HintFunction = Callable[[PodInfo, ClusterEvent], QueueingHint]
+
+
+def always_queue(_pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
+    return QueueingHint.QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class EventInterest:
+    """A plugin's wish to hear of events when it has refused a Pod; a hint that raises counts as QUEUE."""
+
+    resource: Resource
+    actions: Action
+    hint: HintFunction = always_queue
+
+    def covers(self, event: ClusterEvent) -> bool:
+        if event.resource is Resource.WILDCARD:
+            return True
+        return event.resource is self.resource and bool(event.action & self.actions)

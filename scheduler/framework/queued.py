@@ -1,0 +1,48 @@
+"""QueuedEntity: the queue's unit. A Pod is an entity of one member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from scheduler.model.pods import PodInfo
+
+
+@dataclass(slots=True)
+class QueuedEntity:
+    """Pods that are queued, tried and refused together.
+
+    timestamp_s
+        When it last came back to the queue, monotonic seconds; orders Pods of equal priority.
+    first_seen_s
+        When it came for the first time, monotonic seconds.
+    attempts
+        Scheduling attempts so far.
+    unschedulable_count, consecutive_errors
+        What its backoff grows with.
+    rejected_by
+        Plugins that refused it in the last attempt; only events that they asked for bring it back.
+    rejected_rules
+        Rules that refused nodes in the last attempt, for the hints of SignalFilter.
+    """
+
+    members: tuple[PodInfo, ...]
+    timestamp_s: float
+    first_seen_s: float
+    attempts: int = 0
+    unschedulable_count: int = 0
+    consecutive_errors: int = 0
+    rejected_by: frozenset[str] = frozenset()
+    rejected_rules: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def pod(self) -> PodInfo:
+        """The only member of an entity of one."""
+        return self.members[0]
+
+    @property
+    def uid(self) -> str:
+        return self.pod.uid
+
+    @property
+    def priority(self) -> int:
+        return max(member.priority for member in self.members)

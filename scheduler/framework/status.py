@@ -1,0 +1,68 @@
+"""What a plugin answers: codes with kube-scheduler's meaning, and refusals of nodes as masks."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+
+
+class Code(enum.IntEnum):
+    """What to do next; a greater refusal wins where a plugin refuses one node twice."""
+
+    SUCCESS = 0
+    SKIP = 1
+    UNSCHEDULABLE = 2
+    """Refused; removing Pods may help."""
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    """Refused; removing Pods will not help."""
+
+    @property
+    def label(self) -> str:
+        """The name kube-scheduler gives the code in metrics and conformance cases."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A refusal of the whole Pod (PreEnqueue, PreFilter), or SKIP: the plugin has nothing to say."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+
+
+SKIP = Status(Code.SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class PreFilterResult:
+    """What PreFilter hands to Filter: any state, and the only nodes worth looking at (None: all)."""
+
+    state: object = None
+    node_names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Nodes turned away for one reason; `mask` is bool (len(rows),), True where the node is refused.
+
+    One node may be refused by several Rejections of one plugin: all reasons are told, the greater code wins.
+    """
+
+    mask: BoolArray
+    code: Code
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreTerm:
+    """One contribution to the total, before normalisation.
+
+    `values` is int64 or float64 (len(rows),); after `normalize` it must lie in 0..100. `weight` None means the
+    plugin's weight in the profile; a rule brings its own (finite, 0..100).
+    """
+
+    name: str
+    values: IntArray | FloatArray
+    weight: float | None = None

@@ -1,0 +1,29 @@
+"""The only chance in a decision: ties broken by a hash of the node's name mixed with one of the Pod's UID.
+
+Independent of node order, of the replica and of the generation, and equal on every CPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from scheduler.model.arrays import HashArray
+
+_MASK = (1 << 64) - 1
+
+
+def hash64(text: str) -> int:
+    """Return the first eight bytes of blake2b of `text` as an unsigned integer."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def mix64(values: HashArray) -> HashArray:
+    """Return the finaliser of MurmurHash3 (fmix64) of each value, uint64 of the same shape."""
+    mixed = values ^ (values >> np.uint64(33))
+    mixed = mixed * np.uint64(0xFF51AFD7ED558CCD)
+    mixed ^= mixed >> np.uint64(33)
+    mixed *= np.uint64(0xC4CEB9FE1A85EC53)
+    mixed ^= mixed >> np.uint64(33)
+    return mixed

@@ -1,0 +1,195 @@
+"""NodeTable: every node as one row of columns, node axis last.
+
+A row belongs to a name for as long as the node exists or a Pod is bound to that name: Pods may be seen
+before their node, and stay counted when it goes. A row whose node is gone is a tombstone (`alive` False).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from scheduler.errors import InvalidObjectError
+from scheduler.model.arrays import INT64_MAX, BoolArray, HashArray, IntArray
+from scheduler.model.hashing import hash64
+from scheduler.model.images import ImageColumns
+from scheduler.model.labels import LabelColumns
+from scheduler.model.objects import Node, Taint
+from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, NONZERO_RESOURCES, PODS, resource_amounts
+
+_FIRST_CAPACITY = 64
+
+# (capacity - requested) * 100 and the like must not wrap: what a node advertises is bounded on arrival.
+MAX_ADVERTISED = INT64_MAX // 1000
+
+
+class NodeTable:
+    """Columns over rows; only the owner thread may call the methods that change it.
+
+    Attributes hold (…, capacity) arrays; `n_rows` of them are in use. `allocatable` and `requested` are
+    int64 (n_resources, capacity) in millicores for cpu and whole units otherwise; `nonzero_requested` is
+    int64 (2, capacity), cpu and memory with kube-scheduler's defaults for containers that ask for nothing.
+    """
+
+    def __init__(self) -> None:
+        capacity = _FIRST_CAPACITY
+        self.n_rows = 0
+        self.generation = 0
+        self.layout = 0
+        self.resources: dict[str, int] = {name: i for i, name in enumerate((CPU, MEMORY, EPHEMERAL_STORAGE, PODS))}
+        self.names: list[str] = []
+        self.objects: list[Node | None] = []
+        self.alive: BoolArray = np.zeros(capacity, dtype=np.bool_)
+        self.unschedulable: BoolArray = np.zeros(capacity, dtype=np.bool_)
+        self.allocatable: IntArray = np.zeros((len(self.resources), capacity), dtype=np.int64)
+        self.requested: IntArray = np.zeros((len(self.resources), capacity), dtype=np.int64)
+        self.nonzero_requested: IntArray = np.zeros((len(NONZERO_RESOURCES), capacity), dtype=np.int64)
+        self.n_pods: IntArray = np.zeros(capacity, dtype=np.int64)
+        self.n_unreadable_pods: IntArray = np.zeros(capacity, dtype=np.int64)
+        self.name_hash: HashArray = np.zeros(capacity, dtype=np.uint64)
+        self.row_generation: IntArray = np.zeros(capacity, dtype=np.int64)
+        self.labels = LabelColumns(capacity)
+        self.images = ImageColumns()
+        self.taints: dict[Taint, BoolArray] = {}
+        self._row_of: dict[str, int] = {}
+        self._free_rows: list[int] = []
+
+    @property
+    def capacity(self) -> int:
+        return len(self.alive)
+
+    @property
+    def n_alive(self) -> int:
+        return int(self.alive.sum())
+
+    def row_of(self, name: str) -> int | None:
+        return self._row_of.get(name)
+
+    def ensure_row(self, name: str) -> int:
+        """Return the row of `name`, taking a free one (a tombstone until a node comes) if it has none."""
+        row = self._row_of.get(name)
+        if row is not None:
+            return row
+        if self._free_rows:
+            row = self._free_rows.pop()
+            self.names[row] = name
+        else:
+            row = self.n_rows
+            if row == self.capacity:
+                self._grow(2 * self.capacity)
+            self.names.append(name)
+            self.objects.append(None)
+            self.n_rows += 1
+        self._row_of[name] = row
+        self.name_hash[row] = hash64(name)
+        self.layout += 1
+        return row
+
+    def release_row(self, row: int) -> None:
+        """Give a row back once its node is gone and no Pod is left on it."""
+        if self.objects[row] is None and self.n_pods[row] == 0 and self.n_unreadable_pods[row] == 0:
+            del self._row_of[self.names[row]]
+            self.names[row] = ""
+            self._free_rows.append(row)
+            self.layout += 1
+
+    def set_node(self, node: Node) -> int:
+        """Add or replace a node; return its row.
+
+        Raises
+        ------
+        InvalidObjectError
+            A quantity cannot be read; the table is unchanged.
+        """
+        amounts = resource_amounts(node.status.allocatable)
+        for name, amount in amounts.items():
+            if amount > MAX_ADVERTISED:
+                raise InvalidObjectError(f"node {node.metadata.name!r}: allocatable {name} is beyond {MAX_ADVERTISED}")
+        row = self.ensure_row(node.metadata.name)
+        previous = self.objects[row]
+        for name in amounts:
+            self.resource_index(name)
+        self.allocatable[:, row] = 0
+        for name, amount in amounts.items():
+            self.allocatable[self.resources[name], row] = amount
+        if previous is None or previous.metadata.labels != node.metadata.labels:
+            self.labels.set_row(row, node.metadata.labels or {})
+        if previous is None or previous.spec.taints != node.spec.taints:
+            self._set_taints(row, node.spec.taints or [])
+        if previous is None or previous.status.images != node.status.images:
+            self.images.set_row(row, node.status.images or [])
+        if not self.alive[row]:
+            self.layout += 1
+        self.objects[row] = node
+        self.alive[row] = True
+        self.unschedulable[row] = node.spec.unschedulable
+        self.touch(row)
+        return row
+
+    def remove_node(self, name: str) -> None:
+        """Leave a tombstone; Pods bound to the name stay counted on its row. Unknown names are ignored."""
+        row = self._row_of.get(name)
+        if row is None or self.objects[row] is None:
+            return
+        self.objects[row] = None
+        self.alive[row] = False
+        self.unschedulable[row] = False
+        self.allocatable[:, row] = 0
+        self.labels.set_row(row, {})
+        self.images.set_row(row, [])
+        self._set_taints(row, [])
+        self.touch(row)
+        self.layout += 1
+        self.release_row(row)
+
+    def resource_index(self, name: str) -> int:
+        """Return the first axis' index of a resource, adding a row of zeros on first sight."""
+        index = self.resources.get(name)
+        if index is None:
+            index = self.resources[name] = len(self.resources)
+            zeros = np.zeros((1, self.capacity), dtype=np.int64)
+            self.allocatable = np.concatenate([self.allocatable, zeros])
+            self.requested = np.concatenate([self.requested, zeros])
+        return index
+
+    def add_usage(self, row: int, requests: Mapping[str, int], nonzero: tuple[int, int], sign: int) -> None:
+        """Add (sign 1) or take away (sign -1) what one Pod occupies."""
+        for name, amount in requests.items():
+            self.requested[self.resource_index(name), row] += sign * amount
+        self.nonzero_requested[0, row] += sign * nonzero[0]
+        self.nonzero_requested[1, row] += sign * nonzero[1]
+        self.n_pods[row] += sign
+        self.touch(row)
+
+    def touch(self, row: int) -> None:
+        self.generation += 1
+        self.row_generation[row] = self.generation
+
+    def rows_changed_since(self, generation: int) -> IntArray:
+        """Return the rows that changed after `generation`, int64, ascending."""
+        return np.flatnonzero(self.row_generation[: self.n_rows] > generation)
+
+    def _set_taints(self, row: int, taints: list[Taint]) -> None:
+        for column in self.taints.values():
+            column[row] = False
+        for taint in taints:
+            if taint not in self.taints:
+                self.taints[taint] = np.zeros(self.capacity, dtype=np.bool_)
+            self.taints[taint][row] = True
+        for taint in [taint for taint, column in self.taints.items() if not column.any()]:
+            del self.taints[taint]
+
+    def _grow(self, capacity: int) -> None:
+        def wider(array: np.ndarray) -> np.ndarray:
+            grown = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
+            grown[..., : array.shape[-1]] = array
+            return grown
+
+        for name in (
+            "alive", "unschedulable", "allocatable", "requested", "nonzero_requested", "n_pods",
+            "n_unreadable_pods", "name_hash", "row_generation",
+        ):  # fmt: skip
+            setattr(self, name, wider(getattr(self, name)))
+        self.taints = {taint: wider(column) for taint, column in self.taints.items()}
+        self.labels.grow(capacity)

@@ -1,0 +1,309 @@
+"""API objects with only the fields that Vane reads, decoded straight from JSON bytes.
+
+Structs are `gc=False`: they hold no cycles, and a full collection over 50,000 Pods must not stall a
+decision. Field names are the API's, in snake case; a field that is absent or null has the API's zero value.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from scheduler.errors import InvalidObjectError
+
+
+class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all API structs: camelCase on the wire, immutable here."""
+
+
+T = TypeVar("T")
+
+Labels = dict[str, str]
+ResourceList = dict[str, str | int | float]
+
+
+class OwnerReference(Struct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    owner_references: list[OwnerReference] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+
+
+class ResourceRequirements(Struct, frozen=True):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+    claims: list[msgspec.Raw] | None = None
+
+
+class ContainerPort(Struct, frozen=True):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class RestartPolicyRule(Struct, frozen=True):
+    action: str = ""
+
+
+class VolumeMount(Struct, frozen=True):
+    name: str = ""
+    bind_mount_options: list[str] | None = None
+
+
+class Container(Struct, frozen=True):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: list[ContainerPort] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: list[RestartPolicyRule] | None = None
+    volume_mounts: list[VolumeMount] | None = None
+
+
+class Toleration(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Requirement(Struct, frozen=True):
+    """One expression of a node selector term or of a label selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class NodeSelectorTerm(Struct, frozen=True):
+    match_expressions: list[Requirement] | None = None
+    match_fields: list[Requirement] | None = None
+
+
+class NodeSelector(Struct, frozen=True):
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+
+
+class PreferredSchedulingTerm(Struct, frozen=True):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Struct, frozen=True):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
+
+    @property
+    def required(self) -> NodeSelector | None:
+        return self.required_during_scheduling_ignored_during_execution
+
+    @property
+    def preferred(self) -> list[PreferredSchedulingTerm] | None:
+        return self.preferred_during_scheduling_ignored_during_execution
+
+
+class PodAffinity(Struct, frozen=True):
+    """Inter-Pod terms, kept raw: present or absent is all that is read until their plugin is built."""
+
+    required_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
+
+
+class Affinity(Struct, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SchedulingGate(Struct, frozen=True):
+    name: str = ""
+
+
+class ImageVolumeSource(Struct, frozen=True):
+    reference: str = ""
+
+
+class Volume(Struct, frozen=True):
+    """A volume; sources that need a plugin which is not built are kept raw, to be refused by name."""
+
+    name: str = ""
+    image: ImageVolumeSource | None = None
+    persistent_volume_claim: msgspec.Raw = msgspec.Raw()
+    ephemeral: msgspec.Raw = msgspec.Raw()
+    gce_persistent_disk: msgspec.Raw = msgspec.Raw()
+    aws_elastic_block_store: msgspec.Raw = msgspec.Raw()
+    azure_disk: msgspec.Raw = msgspec.Raw()
+    cinder: msgspec.Raw = msgspec.Raw()
+    portworx_volume: msgspec.Raw = msgspec.Raw()
+    rbd: msgspec.Raw = msgspec.Raw()
+    iscsi: msgspec.Raw = msgspec.Raw()
+
+
+class SchedulingGroup(Struct, frozen=True):
+    pod_group_name: str | None = None
+
+
+class PodSpec(Struct, frozen=True):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
+    ephemeral_containers: list[Container] | None = None
+    node_selector: Labels | None = None
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] | None = None
+    priority: int | None = None
+    preemption_policy: str | None = None
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    topology_spread_constraints: list[msgspec.Raw] | None = None
+    resource_claims: list[msgspec.Raw] | None = None
+    scheduling_group: SchedulingGroup | None = None
+    volumes: list[Volume] | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+
+
+class PodCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+class ContainerStatus(Struct, frozen=True):
+    name: str = ""
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Struct, frozen=True):
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    conditions: list[PodCondition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    allocated_resources: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+
+
+class Pod(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, as kubectl and events write it."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+
+class Taint(Struct, frozen=True):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Struct, frozen=True):
+    unschedulable: bool = False
+    taints: list[Taint] | None = None
+    provider_id: str = msgspec.field(default="", name="providerID")
+
+
+class ContainerImage(Struct, frozen=True):
+    names: list[str] | None = None
+    size_bytes: int = 0
+
+
+class NodeAddress(Struct, frozen=True):
+    type: str = ""
+    address: str = ""
+
+
+class NodeCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(Struct, frozen=True):
+    allocatable: ResourceList | None = None
+    images: list[ContainerImage] | None = None
+    addresses: list[NodeAddress] | None = None
+    conditions: list[NodeCondition] | None = None
+    declared_features: list[str] | None = None
+
+
+class Node(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class UnreadablePod(Struct, frozen=True):
+    """What could be read of a Pod that does not decode: enough to know whose it is and what it occupies."""
+
+    metadata: ObjectMeta
+    node_name: str
+    scheduler_name: str
+    problem: str
+
+
+_pods: msgspec.json.Decoder[Pod] = msgspec.json.Decoder(Pod)
+_nodes: msgspec.json.Decoder[Node] = msgspec.json.Decoder(Node)
+
+
+def decode_pod(raw: bytes | msgspec.Raw) -> Pod | UnreadablePod:
+    """Decode one Pod from JSON; one that does not fit the schema comes back as UnreadablePod.
+
+    Raises
+    ------
+    InvalidObjectError
+        Not even its metadata can be read.
+    """
+    try:
+        return _pods.decode(raw)
+    except msgspec.DecodeError as error:
+        return _unreadable_pod(raw, str(error))
+
+
+def decode_node(raw: bytes | msgspec.Raw) -> Node:
+    """Decode one Node from JSON; raise InvalidObjectError where it does not fit the schema."""
+    try:
+        return _nodes.decode(raw)
+    except msgspec.DecodeError as error:
+        raise InvalidObjectError(f"Node: {error}") from error
+
+
+def _unreadable_pod(raw: bytes | msgspec.Raw, problem: str) -> UnreadablePod:
+    try:
+        loose: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        metadata = msgspec.convert(loose.get("metadata"), ObjectMeta)
+    except msgspec.DecodeError as error:
+        raise InvalidObjectError(f"Pod: {error}") from error
+    spec = loose.get("spec")
+    fields = spec if isinstance(spec, dict) else {}
+    return UnreadablePod(
+        metadata=metadata,
+        node_name=str(fields.get("nodeName") or ""),
+        scheduler_name=str(fields.get("schedulerName") or "default-scheduler"),
+        problem=problem,
+    )

@@ -1,0 +1,91 @@
+"""PodInfo: a Pod with what scheduling derives from it, worked out once when the Pod arrives."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from scheduler.model.hashing import hash64
+from scheduler.model.objects import Container, ContainerPort, Labels, Pod
+from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class PodInfo:
+    """A Pod as the scheduler sees it. Derived values raise InvalidObjectError where the spec is impossible."""
+
+    def __init__(self, pod: Pod) -> None:
+        self.pod = pod
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.key}, uid={self.uid})"
+
+    @property
+    def uid(self) -> str:
+        return self.pod.metadata.uid
+
+    @property
+    def key(self) -> str:
+        return self.pod.key
+
+    @property
+    def namespace(self) -> str:
+        return self.pod.metadata.namespace
+
+    @property
+    def labels(self) -> Labels:
+        return self.pod.metadata.labels or {}
+
+    @property
+    def priority(self) -> int:
+        return self.pod.spec.priority or 0
+
+    @cached_property
+    def seed(self) -> int:
+        """The 64-bit seed that breaks ties for this Pod, from its UID."""
+        return hash64(self.uid)
+
+    @cached_property
+    def requests(self) -> Amounts:
+        """What it asks for while it is pending."""
+        return pod_requests(self.pod)
+
+    @cached_property
+    def scored_requests(self) -> tuple[int, int]:
+        """(millicores, bytes) with defaults, while it is pending."""
+        return scored_requests(self.pod)
+
+    @cached_property
+    def usage(self) -> tuple[Amounts, tuple[int, int]]:
+        """What it occupies once it is on a node, and the same for scores (millicores, bytes)."""
+        return placed_usage(self.pod)
+
+    @cached_property
+    def host_ports(self) -> tuple[tuple[str, str, int], ...]:
+        """(protocol, host IP, host port) of each port taken on the node, defaults filled in, no duplicates."""
+        found = {
+            (port.protocol or "TCP", port.host_ip or "0.0.0.0", port.host_port): None
+            for container in self._port_holders()
+            for port in _ports(container)
+            if port.host_port > 0
+        }
+        return tuple(found)
+
+    def _port_holders(self) -> list[Container]:
+        spec = self.pod.spec
+        sidecars = [c for c in spec.init_containers or [] if c.restart_policy == "Always"]
+        return [*(spec.containers or []), *sidecars]
+
+    @cached_property
+    def class_key(self) -> int:
+        """Equal for Pods that every plugin must treat alike: namespace, labels, owner and scheduling fields."""
+        metadata = self.pod.metadata
+        owners = [owner.uid for owner in metadata.owner_references or [] if owner.controller]
+        fields = (metadata.namespace, metadata.labels or {}, owners, self.pod.spec)
+        return hash64(_encoder.encode(fields).decode())
+
+
+def _ports(container: Container) -> list[ContainerPort]:
+    return container.ports or []

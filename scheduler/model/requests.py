@@ -1,0 +1,182 @@
+"""What a Pod asks for and what a placed Pod occupies, by kube-scheduler's rules.
+
+All sums are made in exact nano-units and rounded up once at the end: cpu to millicores, the rest to whole
+units.
+
+Source: k8s.io/component-helpers resource/helpers.go PodRequests and kube-scheduler v1.37
+framework/types.go calculateResource (behaviour).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+
+from scheduler.model.arrays import INT64_MAX
+from scheduler.model.objects import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
+from scheduler.model.quantity import parse_quantity
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+PODS = "pods"
+NONZERO_RESOURCES = (CPU, MEMORY)
+
+_NANO = 10**9
+DEFAULT_REQUESTS = {CPU: 100 * 10**6, MEMORY: 200 * 1024 * 1024 * _NANO}
+"""What a container that names no request counts as in scores: 100 millicores and 200 MiB, in nano-units."""
+
+Amounts = dict[str, int]
+
+
+@functools.lru_cache(maxsize=65_536)
+def _nano(text: str) -> int:
+    value = parse_quantity(text) * _NANO
+    return -(-value.numerator // value.denominator)
+
+
+def _nano_amounts(resources: ResourceList | None) -> Amounts:
+    return {name: _nano(str(quantity)) for name, quantity in (resources or {}).items()}
+
+
+def _rounded(name: str, nano: int) -> int:
+    unit = 10**6 if name == CPU else _NANO
+    return max(-INT64_MAX - 1, min(INT64_MAX, -(-nano // unit)))
+
+
+@functools.lru_cache(maxsize=4_096)
+def is_counted(name: str) -> bool:
+    """Return whether kube-scheduler accounts for a resource of this name at all."""
+    if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or name.startswith(("hugepages-", "attachable-volumes-")):
+        return True
+    return "kubernetes.io/" in name or ("/" in name and not name.startswith("requests."))
+
+
+def is_pod_level(name: str) -> bool:
+    """Return whether `spec.resources` of a Pod may set this resource."""
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def resource_amounts(resources: ResourceList | None) -> Amounts:
+    """Return a node's allocatable in millicores and whole units; names that nothing counts are left out."""
+    nano = _nano_amounts(resources)
+    return {name: _rounded(name, amount) for name, amount in nano.items() if name == PODS or is_counted(name)}
+
+
+def pod_requests(pod: Pod) -> Amounts:
+    """Return what an incoming Pod asks for: its spec only, pod-level requests and overhead included."""
+    total = _sum_containers(pod, lambda container: _nano_amounts(container.resources.requests))
+    total |= _pod_level(pod.spec.resources)
+    _add(total, _nano_amounts(pod.spec.overhead))
+    return _counted(total)
+
+
+def scored_requests(pod: Pod) -> tuple[int, int]:
+    """Return (millicores, bytes) that an incoming Pod counts as in NodeResourcesFit's scores.
+
+    Each container that names no request counts with the defaults; pod-level requests are not looked at
+    (kube-scheduler 1.37 leaves that switch off in the scorer that Fit embeds).
+    """
+    total = _sum_containers(pod, lambda container: DEFAULT_REQUESTS | _nano_amounts(container.resources.requests))
+    _add(total, _nano_amounts(pod.spec.overhead))
+    return _rounded(CPU, total.get(CPU, 0)), _rounded(MEMORY, total.get(MEMORY, 0))
+
+
+def placed_usage(pod: Pod) -> tuple[Amounts, tuple[int, int]]:
+    """Return what a Pod on a node occupies: (requests, (millicores, bytes) with defaults for scores).
+
+    A Pod that is being resized occupies the most of what it asks for, was allotted and really has.
+    """
+    plain = _placed(pod, {})
+    at_pod_level = _pod_level(pod.spec.resources)
+    defaults = {name: amount for name, amount in DEFAULT_REQUESTS.items() if name not in at_pod_level}
+    padded = _placed(pod, defaults)
+    return _counted(plain), (_rounded(CPU, padded.get(CPU, 0)), _rounded(MEMORY, padded.get(MEMORY, 0)))
+
+
+def _placed(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
+    status, infeasible = pod.status, _is_resize_infeasible(pod)
+    by_name = {s.name: s for s in chain(status.container_statuses or [], status.init_container_statuses or [])}
+
+    def spec(container: Container) -> Amounts:
+        return {**defaults, **_nano_amounts(container.resources.requests)}
+
+    def allocated(container: Container) -> Amounts:
+        found = by_name.get(container.name)
+        if found is not None and found.allocated_resources is not None:
+            return {**defaults, **_nano_amounts(found.allocated_resources)}
+        return {**defaults} if infeasible else spec(container)
+
+    def actuated(container: Container) -> Amounts:
+        found: ContainerStatus | None = by_name.get(container.name)
+        if found is not None and found.resources is not None and found.resources.requests is not None:
+            return {**defaults, **_nano_amounts(found.resources.requests)}
+        return allocated(container)
+
+    sums = [] if infeasible else [_sum_containers(pod, spec)]
+    actual = status.resources.requests if status.resources else None
+    if status.allocated_resources is not None and actual is not None:
+        sums += [_nano_amounts(status.allocated_resources), _nano_amounts(actual)]
+    elif by_name or infeasible:
+        sums += [_sum_containers(pod, allocated), _sum_containers(pod, actuated)]
+    total = _largest(sums)
+    total |= _placed_pod_level(pod, infeasible)
+    _add(total, _nano_amounts(pod.spec.overhead))
+    return total
+
+
+def _placed_pod_level(pod: Pod, infeasible: bool) -> Amounts:
+    wanted = _pod_level(pod.spec.resources)
+    if not wanted or pod.status.resources is None:
+        return wanted
+    actual = _nano_amounts(pod.status.resources.requests)
+    allocated = _nano_amounts(pod.status.allocated_resources)
+    largest = _largest([{} if infeasible else wanted, actual, allocated])
+    return {name: amount for name, amount in largest.items() if is_pod_level(name)}
+
+
+def _pod_level(resources: ResourceRequirements | None) -> Amounts:
+    requests = _nano_amounts(resources.requests) if resources else {}
+    return {name: amount for name, amount in requests.items() if is_pod_level(name)}
+
+
+def _is_resize_infeasible(pod: Pod) -> bool:
+    return any(c.type == "PodResizePending" and c.reason == "Infeasible" for c in pod.status.conditions or [])
+
+
+def _sum_containers(pod: Pod, amounts_of: Callable[[Container], Amounts]) -> Amounts:
+    """Sum containers and sidecars; no init container may need more than that while it runs."""
+    total: Amounts = {}
+    for container in pod.spec.containers or []:
+        _add(total, amounts_of(container))
+    sidecars: Amounts = {}
+    peaks: list[Amounts] = []
+    for container in pod.spec.init_containers or []:
+        own = amounts_of(container)
+        if container.restart_policy == "Always":
+            _add(total, own)
+            _add(sidecars, own)
+            peaks.append(dict(sidecars))
+        else:
+            _add(own, sidecars)
+            peaks.append(own)
+    return _largest([total, *peaks])
+
+
+def _add(total: Amounts, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _largest(candidates: Iterable[Mapping[str, int]]) -> Amounts:
+    result: Amounts = {}
+    for amounts in candidates:
+        for name, amount in amounts.items():
+            if name not in result or amount > result[name]:
+                result[name] = amount
+    return result
+
+
+def _counted(nano: Amounts) -> Amounts:
+    return {name: _rounded(name, amount) for name, amount in nano.items() if is_counted(name)}

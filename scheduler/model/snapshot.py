@@ -1,0 +1,98 @@
+"""Snapshot: the world as one scheduling cycle sees it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from scheduler.errors import StaleSnapshotError
+from scheduler.model.pods import PodInfo
+from scheduler.model.signals import SignalTable
+from scheduler.model.state import ClusterState
+from scheduler.model.views import NodeView
+
+I = TypeVar("I")  # noqa: E741
+
+
+class Trial:
+    """A what-if on a snapshot: `place` and `remove` change what it shows until the block ends."""
+
+    def __init__(self, state: ClusterState, renew: Callable[[], None]) -> None:
+        self._state = state
+        self._renew = renew
+        self._undo: list[tuple[Callable[[PodInfo, int], None], PodInfo, int]] = []
+
+    def place(self, pod: PodInfo, row: int) -> None:
+        self._state.place(pod, row)
+        self._undo.append((self._state.displace, pod, row))
+        self._renew()
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        self._state.displace(pod, row)
+        self._undo.append((self._state.place, pod, row))
+        self._renew()
+
+    def undo(self) -> None:
+        while self._undo:
+            step, pod, row = self._undo.pop()
+            step(pod, row)
+        self._renew()
+
+
+class Snapshot:
+    """Read-only views on nodes, Pods and signals, valid until the next message is applied.
+
+    `now_s` is the core's only clock: monotonic seconds at which the cycle began.
+    """
+
+    def __init__(self, state: ClusterState, signals: SignalTable, now_s: float) -> None:
+        self._state = state
+        self._epoch = state.epoch
+        self._nodes = NodeView(state.nodes)
+        self.signals = signals
+        self.now_s = now_s
+
+    @property
+    def nodes(self) -> NodeView:
+        """The node columns; raises StaleSnapshotError once the world has moved on."""
+        if self._state.epoch != self._epoch:
+            raise StaleSnapshotError(f"snapshot of epoch {self._epoch} used at epoch {self._state.epoch}")
+        return self._nodes
+
+    @property
+    def generation(self) -> int:
+        return self._state.nodes.generation
+
+    @property
+    def nominated(self) -> dict[str, dict[str, PodInfo]]:
+        """Node name -> UID -> pending Pod with that nomination."""
+        return self._state.nominated
+
+    def pods_on(self, row: int) -> Iterable[PodInfo]:
+        return self._state.pods_on(row)
+
+    def index(self, kind: type[I]) -> I:
+        """Return the one index of this class; LookupError if no enabled plugin declared it."""
+        for index in self._state.indexes:
+            if isinstance(index, kind):
+                return index
+        raise LookupError(f"no enabled plugin declares the index {kind.__name__}")
+
+    @contextmanager
+    def trial(self) -> Iterator[Trial]:
+        """Place and remove Pods for a while; leaving the block undoes everything, exactly."""
+        trial = Trial(self._state, self._renew)
+        try:
+            yield trial
+        finally:
+            trial.undo()
+
+    def _renew(self) -> None:
+        self._epoch = self._state.epoch
+        self._nodes = NodeView(self._state.nodes)
+
+    def detach(self) -> Snapshot:
+        """Return a deep copy that lives on its own, for other threads and processes."""
+        return Snapshot(copy.deepcopy(self._state), copy.deepcopy(self.signals), self.now_s)

@@ -1,0 +1,73 @@
+"""ClusterState: the tables, the Pods on each row and the indexes over them, changed only together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from scheduler.model.nodes import NodeTable
+from scheduler.model.objects import Node
+from scheduler.model.pods import PodInfo
+
+
+class PodListener(Protocol):
+    """What an index offers to the state that feeds it."""
+
+    def add_pod(self, pod: PodInfo, row: int) -> None: ...
+
+    def remove_pod(self, pod: PodInfo, row: int) -> None: ...
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """Nodes, the Pods on them and what the indexes count. Only the owner thread may change it.
+
+    `nominated` holds pending Pods that preemption has promised a node, by node name.
+    `epoch` grows with every change that a Snapshot must not survive.
+    """
+
+    nodes: NodeTable = field(default_factory=NodeTable)
+    indexes: Sequence[PodListener] = ()
+    pods: dict[int, dict[str, PodInfo]] = field(default_factory=dict)
+    nominated: dict[str, dict[str, PodInfo]] = field(default_factory=dict)
+    epoch: int = 0
+
+    def set_node(self, node: Node) -> int:
+        self.epoch += 1
+        return self.nodes.set_node(node)
+
+    def remove_node(self, name: str) -> None:
+        self.epoch += 1
+        self.nodes.remove_node(name)
+
+    def place(self, pod: PodInfo, row: int) -> None:
+        """Count `pod` on a row; InvalidObjectError before anything changed if its usage cannot be read."""
+        requests, scored = pod.usage
+        _ = pod.host_ports
+        self.epoch += 1
+        self.nodes.add_usage(row, requests, scored, 1)
+        self.pods.setdefault(row, {})[pod.uid] = pod
+        for index in self.indexes:
+            index.add_pod(pod, row)
+
+    def displace(self, pod: PodInfo, row: int) -> None:
+        """Take back what `place` did, exactly."""
+        requests, scored = pod.usage
+        self.epoch += 1
+        self.nodes.add_usage(row, requests, scored, -1)
+        pods_here = self.pods[row]
+        del pods_here[pod.uid]
+        if not pods_here:
+            del self.pods[row]
+        for index in self.indexes:
+            index.remove_pod(pod, row)
+
+    def place_unreadable(self, row: int, sign: int) -> None:
+        """Count (1) or forget (-1) a bound Pod that cannot be read: its node's room is unknown."""
+        self.epoch += 1
+        self.nodes.n_unreadable_pods[row] += sign
+        self.nodes.touch(row)
+
+    def pods_on(self, row: int) -> Iterable[PodInfo]:
+        return self.pods.get(row, {}).values()
