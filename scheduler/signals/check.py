@@ -1,0 +1,166 @@
+"""What `vane check` says about rule files: every problem and warning with its place, then what would be in force."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TextIO
+
+from scheduler.errors import ConfigError, Problem
+from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
+from scheduler.signals.files import read_rule_files
+from scheduler.signals.format import describe_by, lint_rule_files, unused_signals
+
+OK = 0
+FOUND_PROBLEMS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The outcome of one check; with problems, `rules` holds only what has none."""
+
+    files: tuple[str, ...]
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+    rules: RuleSet
+
+    @property
+    def exit_code(self) -> int:
+        return FOUND_PROBLEMS if self.problems else OK
+
+    def lines(self) -> list[str]:
+        """Return the whole report: one line a finding, tables if nothing is wrong, one line of summary."""
+        lines = [str(problem) for problem in self.problems]
+        lines += [
+            f"{warning.file}:{warning.line}:{warning.column}: warning: {warning.message}" for warning in self.warnings
+        ]
+        if not self.problems:
+            lines += _signal_table(self.rules) + _rule_table(self.rules)
+        return [*lines, self._summary()]
+
+    def _summary(self) -> str:
+        counts = [
+            _count(len(self.files), "file"),
+            _count(len(self.problems), "problem"),
+            _count(len(self.warnings), "warning"),
+        ]
+        if not self.problems:
+            counts += [_count(len(self.rules.signals), "signal"), _count(len(self.rules.rules), "rule")]
+        return ", ".join(counts)
+
+
+def check(paths: Iterable[str | os.PathLike[str]]) -> CheckReport:
+    """Read and lint rule files; ConfigError where a path cannot be read at all."""
+    files = read_rule_files(paths)
+    reading = lint_rule_files(files)
+    return CheckReport(tuple(files), reading.problems, (*reading.warnings, *_unused(reading.rules)), reading.rules)
+
+
+def run_check(paths: Iterable[str | os.PathLike[str]], out: TextIO) -> int:
+    """Write the report of `check` and return the exit code: 0 without problems, else 1."""
+    try:
+        report = check(paths)
+    except ConfigError as error:
+        print(error, file=out)
+        return FOUND_PROBLEMS
+    print("\n".join(report.lines()), file=out)
+    return report.exit_code
+
+
+def filter_text(limits: RuleFilter | None) -> str:
+    """Return a filter in a few words, as `max 0.8 clear 0.75`; `-` without one."""
+    if limits is None:
+        return "-"
+    parts = []
+    for name, limit, clear in (("max", limits.max, limits.max_clear), ("min", limits.min, limits.min_clear)):
+        if limit is not None:
+            parts.append(f"{name} {limit:g}" + (f" clear {clear:g}" if clear is not None and clear != limit else ""))
+    if limits.valve is not None:
+        parts.append(f"valve {limits.valve:g}")
+    if limits.missing is not FilterMissing.ALLOW:
+        parts.append(f"missing {limits.missing}")
+    return ", ".join(parts)
+
+
+def score_text(score: RuleScore | None) -> str:
+    """Return a score in a few words, as `0->100 1->0`; `-` without one."""
+    return "-" if score is None else f"{_curve_text(score.curve)}, missing {score.missing}"
+
+
+def weight_text(rule: Rule) -> str:
+    if rule.score is None:
+        return "-"
+    if isinstance(rule.weight, WeightSignal):
+        return f"{rule.weight.signal}: {_curve_text(rule.weight.curve)}, missing {rule.weight.missing:g}"
+    return f"{rule.weight:g}"
+
+
+def share_text(rule: Rule, rules: Sequence[Rule]) -> str:
+    """Return a rule's part of all rule weights that are fixed numbers, in percent, before any cap."""
+    if rule.score is None or isinstance(rule.weight, WeightSignal):
+        return "-"
+    total = sum(
+        other.weight for other in rules if other.score is not None and not isinstance(other.weight, WeightSignal)
+    )
+    return f"{100.0 * rule.weight / total:.0f}%" if total > 0 else "0%"
+
+
+def _unused(rules: RuleSet) -> list[Problem]:
+    found = []
+    for name in unused_signals(rules):
+        file, line, column = rules.signals[name].where.rsplit(":", 2)
+        message = f"signal '{name}': no rule looks at it, yet Prometheus is asked. Drop it, or write a rule"
+        found.append(Problem(file, int(line), int(column), message))
+    return found
+
+
+def _signal_table(rules: RuleSet) -> list[str]:
+    head = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW", "RANGE", "REDUCE")
+    rows = [
+        (
+            signal.name,
+            describe_by(signal),
+            str(signal.unit),
+            f"{signal.interval_s:g}s",
+            f"{signal.max_age_s:g}s",
+            f"{signal.window_s:g}s" if signal.window_s else "-",
+            f"{signal.range[0]:g}..{signal.range[1]:g}" if signal.range else "-",
+            str(signal.reduce or "-"),
+        )
+        for signal in rules.signals.values()
+    ]
+    return _table(head, rows)
+
+
+def _rule_table(rules: RuleSet) -> list[str]:
+    head = ("RULE", "SIGNAL", "FILTER", "SCORE", "WEIGHT", "SHARE")
+    rows = [
+        (
+            rule.name,
+            rule.signal,
+            filter_text(rule.filter),
+            score_text(rule.score),
+            weight_text(rule),
+            share_text(rule, rules.rules),
+        )
+        for rule in rules.rules
+    ]
+    return _table(head, rows)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    if not rows:
+        return []
+    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
+    ] + [""]
+
+
+def _curve_text(curve: Curve) -> str:
+    return " ".join(f"{x:g}->{y:g}" for x, y in zip(curve.xs, curve.ys, strict=True))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,106 @@
+"""Rule files on disk: which ones a set of paths means, their bytes, and whether anything changed since.
+
+Knows how a ConfigMap is mounted: `rules.yaml -> ..data/rules.yaml` and `..data -> ..2026_…`, where an update swaps
+the one link `..data`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from scheduler.errors import ConfigError
+from scheduler.signals.format import MAX_BYTES
+
+SUFFIXES: Final = (".yaml", ".yml")
+_ATTEMPTS: Final = 3
+
+Fingerprint = tuple[tuple[str, str, int, int, int], ...]
+"""Per file: the path as shown, the real path, mtime in ns, size, inode."""
+
+
+def read_rule_files(paths: Iterable[str | os.PathLike[str]]) -> Mapping[str, bytes]:
+    """Return the content of every rule file that `paths` mean, by the path that messages show.
+
+    A folder means its `*.yaml` and `*.yml`, sorted, without what is hidden and without subfolders. A file over
+    1 MiB comes cut, one byte longer than the format lets through.
+
+    Raises
+    ------
+    ConfigError
+        Where a path is missing, cannot be read, or is a folder without rule files.
+    """
+    roots = [Path(path) for path in paths]
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _read(roots)
+        except FileNotFoundError:
+            continue  # a mounted ConfigMap was swapped between listing and reading
+    try:
+        return _read(roots)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"{error.filename}: no such file or folder. Write the path of a rule file or of a folder"
+        ) from error
+
+
+def fingerprint(paths: Iterable[str | os.PathLike[str]]) -> Fingerprint:
+    """Return what changes when any rule file does; cheap enough for several looks a second, never an exception."""
+    found = []
+    for path in paths:
+        try:
+            for shown, real in _files(Path(path)):
+                resolved = real.resolve()
+                stat = resolved.stat()
+                found.append((str(shown), str(resolved), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        except (OSError, ConfigError):
+            found.append((str(path), "", 0, 0, 0))
+    return tuple(found)
+
+
+def _read(roots: list[Path]) -> dict[str, bytes]:
+    contents: dict[str, bytes] = {}
+    seen: set[Path] = set()
+    for root in roots:
+        for shown, real in _files(root):
+            resolved = real.resolve(strict=True)
+            if resolved not in seen:
+                seen.add(resolved)
+                contents[str(shown)] = _content(shown, real)
+    return contents
+
+
+def _files(root: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield each file as shown and as opened; the two differ inside a mounted ConfigMap."""
+    if not root.is_dir():
+        yield root, root
+        return
+    # Resolved once, so that all files come from the same version of a ConfigMap.
+    data = root / "..data"
+    folder = data.resolve(strict=True) if data.is_symlink() else root
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if _is_rule_file(entry))
+    except PermissionError as error:
+        raise ConfigError(f"{root}: cannot be listed, got {error.strerror!r}. Allow reading it") from error
+    if not names:
+        raise ConfigError(f"{root}: no rule file in this folder. Write a file named *.yaml into it, or another path")
+    for name in names:
+        yield root / name, folder / name
+
+
+def _is_rule_file(entry: Path) -> bool:
+    return not entry.name.startswith(".") and entry.suffix in SUFFIXES and not entry.is_dir()
+
+
+def _content(shown: Path, real: Path) -> bytes:
+    try:
+        with real.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigError(
+            f"{shown}: cannot be read, got {error.strerror!r}. Allow reading it, or write another path"
+        ) from error

@@ -1,0 +1,147 @@
+"""The rule file format: bytes in, a checked RuleSet out, or every mistake of every file at once.
+
+Pure: no file is opened here (`signals.files` does that) and nothing of the set in force is known, so a caller
+that gets RuleFilesError keeps what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import Problem, RuleFilesError
+from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
+from scheduler.signals.format_fields import Fields, Shape, read_fields
+from scheduler.signals.format_report import Report, Scope, got, is_broken, nearest
+from scheduler.signals.format_rules import RuleReader
+from scheduler.signals.format_signals import Declared, read_signals
+from scheduler.signals.yaml_nodes import Fault, Node, Scalar, compose
+
+API_VERSION: Final = "vane.dev/v1"
+KIND: Final = "Rules"
+MAX_BYTES: Final = 1 << 20
+
+FILE: Final = Shape(
+    fields=("apiVersion", "kind", "signals", "rules", "dialect"),
+    required=("apiVersion", "kind"),
+    later={"defaults": "defaults for a whole file (defaults)", "tests": "tests inside a rule file (tests)"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read and what was found; with problems, `rules` holds only what has none."""
+
+    rules: RuleSet
+    problems: tuple[Problem, ...]
+    warnings: tuple[Problem, ...]
+
+
+def parse_rule_files(files: Mapping[str, bytes], generation: int = 0) -> RuleSet:
+    """Return the signals and rules of all files together.
+
+    Parameters
+    ----------
+    files
+        Content by name; the name is what messages show.
+
+    Raises
+    ------
+    RuleFilesError
+        With every problem of every file; what was in force before stays so.
+    """
+    reading = lint_rule_files(files, generation)
+    if reading.problems:
+        raise RuleFilesError(list(reading.problems))
+    return reading.rules
+
+
+def lint_rule_files(files: Mapping[str, bytes], generation: int = 0) -> Reading:
+    """Read all files and return what they hold along with problems and warnings; no exception for any content."""
+    reports = {name: Report(name) for name in files}
+    opened = {name: _open(data, reports[name]) for name, data in files.items()}
+    signals: dict[str, Declared] = {}
+    for name, fields in opened.items():
+        if fields is not None:
+            read_signals(fields.get("signals"), Scope(reports[name], "signals"), signals)
+    is_complete = all(fields is not None and not _hides_signals(fields) for fields in opened.values())
+    reader = RuleReader(signals, is_complete)
+    for name, fields in opened.items():
+        if fields is not None:
+            reader.read(fields.get("rules"), Scope(reports[name]))
+    good = {name: declared.signal for name, declared in signals.items() if declared.signal is not None}
+    _warn_of_limits(reader.rules, good, reports)
+    return Reading(
+        rules=RuleSet(good, tuple(reader.rules), generation),
+        problems=tuple(sorted(problem for report in reports.values() for problem in report.problems)),
+        warnings=tuple(sorted(warning for report in reports.values() for warning in report.warnings)),
+    )
+
+
+def _open(data: bytes, report: Report) -> Fields | None:
+    """Return the top fields of a file, or None where nothing in it can be read."""
+    if len(data) > MAX_BYTES:
+        report.fault(Fault(1, 1, f"a rule file may have 1 MiB, got {len(data)} bytes. Split it"))
+        return None
+    report.text, root, faults = compose(data)
+    for fault in faults:
+        report.fault(fault)
+    scope = Scope(report)
+    fields = read_fields(root, scope, FILE)
+    if fields is None:
+        return None
+    _expect(fields, "apiVersion", API_VERSION)
+    _expect(fields, "kind", KIND)
+    _check_dialect(fields.get("dialect"), scope.inner("dialect"))
+    if "signals" not in fields and "rules" not in fields and not report.problems:
+        scope.problem(fields.node, "neither signals nor rules: the file says nothing. Write at least one of the two")
+    return fields
+
+
+def _hides_signals(fields: Fields) -> bool:
+    return "signals" in fields and is_broken(fields.get("signals"))
+
+
+def _expect(fields: Fields, name: str, wanted: str) -> None:
+    node = fields.get(name)
+    if node is None or is_broken(node) or (isinstance(node, Scalar) and node.value == wanted):
+        return
+    word = node.value if isinstance(node, Scalar) else ""
+    fields.scope.inner(name).problem(node, f"not known, {got(node)}{nearest(word, [wanted])}. Write `{name}: {wanted}`")
+
+
+def _check_dialect(node: Node | None, scope: Scope) -> None:
+    if node is None or is_broken(node) or (isinstance(node, Scalar) and node.value == "prometheus"):
+        return
+    if isinstance(node, Scalar) and node.value == "metricsql":
+        scope.problem(
+            node, "not built yet: MetricsQL (dialect: metricsql), got 'metricsql'. Write PromQL, and drop the line"
+        )
+        return
+    scope.problem(node, f"unknown dialect, {got(node)}. Write `dialect: prometheus`, or drop the line")
+
+
+def _warn_of_limits(rules: list[Rule], signals: Mapping[str, Signal], reports: Mapping[str, Report]) -> None:
+    """Warn of a limit that no valid sample can reach, most often 80 where 0.8 or 80% is meant."""
+    for rule in rules:
+        span = signals[rule.signal].range
+        if span is None or rule.filter is None:
+            continue
+        for name, limit in (("max", rule.filter.max), ("min", rule.filter.min)):
+            if limit is not None and not span[0] <= limit <= span[1]:
+                file, line, column = rule.where.rsplit(":", 2)
+                what = f"{name} {limit:g} is outside the signal's range [{span[0]:g}, {span[1]:g}]: all nodes or none"
+                message = f"rule '{rule.name}', filter: {what}. Write a limit within the range"
+                reports[file].warnings.append(Problem(file, int(line), int(column), message))
+
+
+def unused_signals(rules: RuleSet) -> list[str]:
+    """Return the names of signals that no rule looks at; they are asked for all the same."""
+    used = {rule.signal for rule in rules.rules}
+    used |= {rule.weight.signal for rule in rules.rules if not isinstance(rule.weight, float)}
+    return [name for name in rules.signals if name not in used]
+
+
+def describe_by(signal: Signal) -> str:
+    return signal.label if signal.by is ByKind.LABEL else signal.by.value

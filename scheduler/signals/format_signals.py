@@ -1,0 +1,209 @@
+"""The `signals:` part of a rule file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.model.rules import ByKind, Reduce, Signal, Unit
+from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.signals.format_labels import is_label_key
+from scheduler.signals.format_report import Scope, got, nearest
+from scheduler.signals.format_values import Measure, read_duration, read_number, read_text, read_word
+from scheduler.signals.promql import Query, QueryFault, parse_query
+from scheduler.signals.promql_lint import lint_query
+from scheduler.signals.yaml_nodes import Node, Scalar, clip
+
+MIN_INTERVAL_S: Final = 1.0
+MAX_INTERVAL_S: Final = 86_400.0
+DEFAULT_INTERVAL_S: Final = 15.0
+DEFAULT_AGES: Final = 4.0
+"""`max_age` in intervals, where the file has none."""
+
+SIGNAL: Final = Shape(
+    fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce"),
+    required=("expr",),
+    later={
+        "inflight": "in-flight accounting (inflight)",
+        "window": "a written in-flight window (window)",
+        "count": "the built-in signal count",
+        "requested": "the built-in signal requested",
+        "allocatable": "the built-in signal allocatable",
+        "pods": "the built-in signal pods",
+        "history": "the built-in signal history",
+        "smoothing": "smoothing of samples (smoothing)",
+        "smooth": "smoothing of samples (smooth)",
+        "dialect": "a dialect per signal (dialect)",
+        "lag": "a written lag (lag)",
+    },
+)
+_BUILT_IN: Final = ("count", "requested", "allocatable", "pods", "history")
+_BY_LATER: Final = {
+    "gpu": "signals by node and card (by: gpu)",
+    "workload": "signals by workload and node (by: workload)",
+    "pair": "signals between two domains (by: pair)",
+}
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A signal's name and place; `signal` is None where its declaration has problems.
+
+    `unit` and `by` are kept apart, so that rules over a broken signal are still read as far as they can be.
+    """
+
+    name: str
+    where: str
+    signal: Signal | None
+    unit: Unit | None
+    by: ByKind | None
+
+    @property
+    def measure(self) -> Measure:
+        return Measure(self.name, self.unit)
+
+
+def read_signals(node: Node | None, scope: Scope, declared: dict[str, Declared]) -> None:
+    """Add the signals of one file to `declared`."""
+    mapping = read_mapping(node, scope, "Write `<name>: {expr: …}`, or drop the line")
+    if mapping is None:
+        return
+    for key, body in mapping.entries:
+        inner = Scope(scope.report, f"signal '{clip(key.value)}'")
+        if not _NAME.fullmatch(key.value):
+            write = "Write lower-case letters, digits and `_`, a letter first, at most 63"
+            inner.problem(key, f"not a signal's name, {got(key)}. {write}")
+        if key.value in declared:
+            inner.problem(key, f"stands twice, first at {declared[key.value].where}. Rename one of the two")
+            read_signal(key, body, inner)
+        else:
+            declared[key.value] = read_signal(key, body, inner)
+
+
+def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
+    n_problems = len(scope.report.problems)
+    where = scope.where(key)
+    fields = read_fields(body, scope, _shape_of(body))
+    if fields is None:
+        return Declared(key.value, where, None, None, None)
+    unit_word = read_word(fields.get("unit"), scope.inner("unit"), list(Unit))
+    unit = Unit(unit_word) if unit_word else None if "unit" in fields else Unit.NONE
+    by, label = _by(fields)
+    reduce = read_word(fields.get("reduce"), scope.inner("reduce"), list(Reduce))
+    interval_s, max_age_s = _ages(fields)
+    span = _range(fields, Measure(key.value, unit))
+    query = _query(fields, by, is_reduced="reduce" in fields)
+    if len(scope.report.problems) > n_problems or query is None or by is None or unit is None:
+        return Declared(key.value, where, None, unit, by)
+    signal = Signal(
+        name=key.value,
+        expr=query.expr,
+        by=by,
+        label=label,
+        unit=unit,
+        interval_s=interval_s,
+        max_age_s=max_age_s,
+        range=span,
+        reduce=Reduce(reduce) if reduce else None,
+        window_s=query.window_s,
+        where=where,
+    )
+    return Declared(key.value, where, signal, unit, by)
+
+
+def _shape_of(body: Node) -> Shape:
+    """A built-in signal has no `expr`; that it is not built yet is said once, not twice."""
+    names = {key.value for key, _ in body.entries} if hasattr(body, "entries") else set()
+    return Shape(SIGNAL.fields, (), SIGNAL.later) if names & set(_BUILT_IN) else SIGNAL
+
+
+def _by(fields: Fields) -> tuple[ByKind | None, str]:
+    node = fields.get("by")
+    if "by" not in fields:
+        return ByKind.NODE, ""
+    scope = fields.scope.inner("by")
+    text = read_text(node, scope)
+    if text is None or node is None:
+        return None, ""
+    if text in (ByKind.NODE.value, ByKind.CLUSTER.value):
+        return ByKind(text), ""
+    if text in _BY_LATER:
+        scope.problem(node, f"not built yet: {_BY_LATER[text]}, got '{text}'. Write `node`, `cluster` or a node label")
+        return None, ""
+    if not is_label_key(text):
+        scope.problem(
+            node, f"not a node label, {got(node)}. Write `node`, `cluster` or a label, as `topology.kubernetes.io/zone`"
+        )
+        return None, ""
+    if "/" not in text and (close := nearest(text, ("node", "cluster", *_BY_LATER))):
+        scope.warning(node, f"read as the node label '{text}'{close}. A label with a prefix is never mistaken")
+    return ByKind.LABEL, text
+
+
+def _ages(fields: Fields) -> tuple[float, float]:
+    """Return interval and max_age; the defaults where they cannot be read."""
+    interval, max_age = fields.get("interval"), fields.get("max_age")
+    scope = fields.scope.inner("interval")
+    interval_s = read_duration(interval, scope)
+    if interval is not None and interval_s is not None and not MIN_INTERVAL_S <= interval_s <= MAX_INTERVAL_S:
+        scope.problem(interval, f"must be from 1s to 1d, {got(interval)}. Write `interval: 15s`")
+        interval_s = None
+    if interval_s is None and "interval" in fields:
+        read_duration(max_age, fields.scope.inner("max_age"))
+        return DEFAULT_INTERVAL_S, DEFAULT_AGES * DEFAULT_INTERVAL_S
+    known_s = DEFAULT_INTERVAL_S if interval_s is None else interval_s
+    scope = fields.scope.inner("max_age")
+    max_age_s = read_duration(max_age, scope)
+    if max_age is not None and max_age_s is not None and max_age_s < 2.0 * known_s:
+        what = f"must be at least two intervals ({_seconds(2.0 * known_s)}), {got(max_age)}"
+        scope.problem(max_age, f"{what}. Write `max_age: {_seconds(DEFAULT_AGES * known_s)}`, or a shorter interval")
+    return known_s, DEFAULT_AGES * known_s if max_age_s is None else max_age_s
+
+
+def _seconds(value: float) -> str:
+    return f"{value:g}s"
+
+
+def _range(fields: Fields, measure: Measure) -> tuple[float, float] | None:
+    scope = fields.scope.inner("range")
+    items = read_list(fields.get("range"), scope, "Write `range: [lowest, highest]`")
+    if items is None:
+        return None
+    if len(items) != 2:
+        scope.problem(fields.at("range"), f"must be two numbers, got {len(items)}. Write `range: [lowest, highest]`")
+        return None
+    low, high = read_number(items[0], scope, measure), read_number(items[1], scope, measure)
+    if low is None or high is None:
+        return None
+    if low >= high:
+        scope.problem(
+            items[0], f"the lowest must be below the highest, got [{low:g}, {high:g}]. Write `range: [lowest, highest]`"
+        )
+        return None
+    return low, high
+
+
+def _query(fields: Fields, by: ByKind | None, *, is_reduced: bool) -> Query | None:
+    node = fields.get("expr")
+    scope = fields.scope.inner("expr")
+    if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
+        expr: str | None = node.value  # a bare number is PromQL too
+    else:
+        expr = read_text(node, scope)
+    if expr is None or not isinstance(node, Scalar):
+        return None
+    query = parse_query(expr)
+    if isinstance(query, QueryFault):
+        scope.problem_within(node, query.offset, query.message)
+        return None
+    if query.is_scalar and by not in (ByKind.CLUSTER, None):
+        scope.problem(
+            node, f"one number for all nodes, {got(node)}. Write `by: cluster`, or an expression with a series per node"
+        )
+        return None
+    if by is not None:
+        for warning in lint_query(query, by, is_reduced=is_reduced):
+            scope.warning(node, warning)
+    return query
