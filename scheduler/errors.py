@@ -4,6 +4,7 @@ VaneError
 ├── ConfigError            a user's mistake in configuration, kubeconfig or a flag: exit 1, one message
 │   └── RuleFilesError     every problem of every rule file at once
 ├── InvalidObjectError     an API object that cannot be read or has an impossible value: fails that Pod only
+├── UnsupportedPodError    a Pod needs what is not built: refused by name until the Pod changes
 ├── PluginError            a plugin raised or returned what its contract forbids: fails that Pod's cycle only
 ├── StaleSnapshotError     a Snapshot used after the world moved on: a bug in the caller
 └── CacheCorruptedError    the cache contradicts itself: ends the process, a restart is the recovery
@@ -46,6 +47,14 @@ class RuleFilesError(ConfigError):
 
 class InvalidObjectError(VaneError):
     """An API object that cannot be read, or a value in it that no API server would let pass."""
+
+
+class UnsupportedPodError(VaneError):
+    """A Pod needs something that Vane does not implement; `needs` says what, one text per item."""
+
+    def __init__(self, needs: tuple[str, ...]) -> None:
+        self.needs = needs
+        super().__init__("; ".join(needs))
 
 
 class PluginError(VaneError):

@@ -66,11 +66,13 @@ class FilterPlugin(Plugin, ABC):
     def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         """Return who is turned away and why; masks are bool (len(rows),). `state` is PreFilter's."""
 
-    def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> None:
-        """Bring PreFilter's state up to date with a Pod that a trial placed on `row`."""
+    def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
+        """Return the state of PreFilter as it is once `pod` has been placed on `row` (PreFilterExtensions)."""
+        return state
 
-    def remove_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> None:
-        """Bring PreFilter's state up to date with a Pod that a trial removed from `row`."""
+    def remove_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
+        """Return the state of PreFilter as it is once `pod` has been removed from `row`."""
+        return state
 
 
 class PreScorePlugin(Plugin, ABC):

@@ -48,11 +48,13 @@ class Rejection:
     """Nodes turned away for one reason; `mask` is bool (len(rows),), True where the node is refused.
 
     One node may be refused by several Rejections of one plugin: all reasons are told, the greater code wins.
+    `rule` names the rule behind it, if there is one: a change of that rule's verdict brings the Pod back.
     """
 
     mask: BoolArray
     code: Code
     reason: str
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

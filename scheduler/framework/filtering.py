@@ -1,0 +1,217 @@
+"""The filter phase: PreFilter, node sets, the nominated node, Filter.
+
+Source: kube-scheduler v1.37 schedule_one.go findNodesThatFitPod and framework/runtime (behaviour). Other
+than there, all nodes are looked at, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.errors import PluginError
+from scheduler.framework.diagnosis import Diagnosis, Refusal
+from scheduler.framework.observer import Observer
+from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.profile import UNREADABLE_PODS, Profile
+from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
+from scheduler.model.arrays import BoolArray, IntArray, Rows
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+
+ALL_ROWS = slice(None)
+_UNREADABLE_REASON = "node(s) had a pod that could not be read"
+
+
+@dataclass(slots=True)
+class Filtered:
+    """What the filter phase leaves behind: who stands, why the others do not, PreFilter's states."""
+
+    standing: BoolArray
+    diagnosis: Diagnosis
+    states: Mapping[str, object]
+    nominated: bool = False
+
+
+@dataclass(slots=True)
+class _PreFiltered:
+    states: dict[str, object] = field(default_factory=dict)
+    skipped: set[str] = field(default_factory=set)
+    refusal: Status | None = None
+    plugin: str = ""
+    node_names: frozenset[str] | None = None
+    restricted_by: list[str] = field(default_factory=list)
+
+
+def filter_phase(
+    pod: PodInfo, snapshot: Snapshot, profile: Profile, candidates: IntArray | None, observer: Observer
+) -> Filtered:
+    """Return the nodes that can take the Pod; `candidates` (int64 rows) limits who is looked at."""
+    nodes = snapshot.nodes
+    standing = nodes.alive.copy()
+    n_nodes = nodes.n_alive
+    if candidates is not None:
+        chosen = np.zeros(nodes.n_rows, dtype=np.bool_)
+        chosen[candidates] = True
+        standing &= chosen
+    if n_nodes == 0:
+        return Filtered(standing, Diagnosis(0), {})
+    found = _run_prefilter(pod, snapshot, profile)
+    observer.lap("PreFilter", "Success" if found.refusal is None else found.refusal.code.label)
+    if found.refusal is not None:
+        nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
+        return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugin), found.states)
+    run = _FilterRun(pod, snapshot, profile, found)
+    nominee = run.nominated_row()
+    if nominee is not None and standing[nominee] and run.passes(nominee):
+        only = np.zeros(nodes.n_rows, dtype=np.bool_)
+        only[nominee] = True
+        observer.lap("Filter", "Success")
+        return Filtered(only, Diagnosis(n_nodes), found.states, nominated=True)
+    standing = run.filter_all(standing)
+    observer.lap("Filter", "Success" if standing.any() else "Unschedulable")
+    return Filtered(standing, Diagnosis(n_nodes, tuple(run.refusals)), found.states)
+
+
+def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile) -> _PreFiltered:
+    found = _PreFiltered()
+    for plugin in profile.prefilter:
+        result = _call_prefilter(plugin, pod, snapshot)
+        if isinstance(result, PreFilterResult):
+            found.states[plugin.name] = result.state
+            if result.node_names is not None:
+                _restrict(found, plugin.name, result.node_names)
+                if found.refusal is not None and found.refusal.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return found
+        elif result.code is Code.SKIP:
+            found.skipped.add(plugin.name)
+        else:
+            found.refusal, found.plugin = result, plugin.name
+            if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return found
+    return found
+
+
+def _call_prefilter(plugin: PreFilterPlugin, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
+    try:
+        return plugin.prefilter(pod, snapshot)
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise PluginError(plugin.name, "PreFilter", f'running PreFilter plugin "{plugin.name}": {error}') from error
+
+
+def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
+    found.node_names = names if found.node_names is None else found.node_names & names
+    found.restricted_by.append(plugin)
+    if not found.node_names:
+        by = sorted(found.restricted_by)
+        if len(by) == 1:
+            reason = f"node(s) didn't satisfy plugin {by[0]}"
+        else:
+            reason = f"node(s) didn't satisfy plugin(s) [{' '.join(by)}] simultaneously"
+        found.refusal, found.plugin = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)), plugin
+
+
+class _FilterRun:
+    """The Filter plugins of one attempt, run over any rows."""
+
+    def __init__(self, pod: PodInfo, snapshot: Snapshot, profile: Profile, found: _PreFiltered) -> None:
+        self._pod = pod
+        self._snapshot = snapshot
+        self._plugins = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
+        self._found = found
+        self.refusals: list[Refusal] = []
+
+    def nominated_row(self) -> int | None:
+        name = self._pod.pod.status.nominated_node_name
+        return self._snapshot.nodes.row_of(name) if name else None
+
+    def passes(self, row: int) -> bool:
+        """Return whether one node passes, with and without the Pods nominated to it."""
+        rows = np.array([row], dtype=np.int64)
+        if self._rivals(self._snapshot.nodes.names[row]) and self._refused_with_rivals(row):
+            return False
+        return bool(self._run(rows, np.ones(1, dtype=np.bool_), self._found.states, []).all())
+
+    def filter_all(self, standing: BoolArray) -> BoolArray:
+        """Return who still stands of `standing`; `refusals` says why the others do not."""
+        standing = self._apply_node_set(standing)
+        standing = self._apply_unreadable(standing)
+        for name in self._snapshot.nominated:
+            row = self._snapshot.nodes.row_of(name)
+            if row is not None and standing[row] and self._rivals(name):
+                refused = self._refused_with_rivals(row)
+                self.refusals += [self._widened(refusal, row) for refusal in refused]
+                standing[row] = not refused
+        return self._run(ALL_ROWS, standing, self._found.states, self.refusals)
+
+    def _run(self, rows: Rows, standing: BoolArray, states: Mapping[str, object], refusals: list[Refusal]) -> BoolArray:
+        for plugin in self._plugins:
+            rejections = self._call(plugin, states.get(plugin.name), rows, standing.shape)
+            if not rejections:
+                continue
+            survivors = standing.copy()
+            for rejection in rejections:
+                mask = rejection.mask & standing
+                if mask.any():
+                    refusals.append(Refusal(plugin.name, rejection.code, rejection.reason, mask, rejection.rule))
+                    survivors &= ~mask
+            standing = survivors
+        return standing
+
+    def _call(self, plugin: FilterPlugin, state: object, rows: Rows, shape: tuple[int, ...]) -> list[Rejection]:
+        try:
+            rejections = list(plugin.filter(state, self._pod, self._snapshot, rows))
+        except Exception as error:  # a plugin's fault fails this attempt only
+            raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: {error}') from error
+        for rejection in rejections:
+            if rejection.mask.shape != shape or rejection.mask.dtype != np.bool_:
+                found = f"{rejection.mask.dtype} {rejection.mask.shape}"
+                message = f'plugin "{plugin.name}" returns a mask of {found}, it should be bool {shape}'
+                raise PluginError(plugin.name, "Filter", message)
+        return rejections
+
+    def _apply_node_set(self, standing: BoolArray) -> BoolArray:
+        names = self._found.node_names
+        if names is None:
+            return standing
+        nodes = self._snapshot.nodes
+        inside = np.zeros(nodes.n_rows, dtype=np.bool_)
+        inside[[row for row in map(nodes.row_of, names) if row is not None]] = True
+        by = self._found.restricted_by
+        reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]"
+        return self._refuse(standing, ~inside, by[0], reason)
+
+    def _apply_unreadable(self, standing: BoolArray) -> BoolArray:
+        unreadable = self._snapshot.nodes.n_unreadable_pods > 0
+        return self._refuse(standing, unreadable, UNREADABLE_PODS, _UNREADABLE_REASON)
+
+    def _refuse(self, standing: BoolArray, refused: BoolArray, plugin: str, reason: str) -> BoolArray:
+        mask = refused & standing
+        if not mask.any():
+            return standing
+        self.refusals.append(Refusal(plugin, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason, mask))
+        return standing & ~mask
+
+    def _rivals(self, node_name: str) -> list[PodInfo]:
+        """Return the Pods nominated to a node that this Pod may not push aside."""
+        nominated = self._snapshot.nominated.get(node_name, {})
+        return [pod for pod in nominated.values() if pod.uid != self._pod.uid and pod.priority >= self._pod.priority]
+
+    def _refused_with_rivals(self, row: int) -> list[Refusal]:
+        states = dict(self._found.states)
+        refusals: list[Refusal] = []
+        with self._snapshot.trial() as trial:
+            for rival in self._rivals(self._snapshot.nodes.names[row]):
+                trial.place(rival, row)
+                for plugin in self._plugins:
+                    states[plugin.name] = plugin.add_pod(states.get(plugin.name), rival, row, self._snapshot)
+            rows = np.array([row], dtype=np.int64)
+            self._run(rows, np.ones(1, dtype=np.bool_), states, refusals)
+        return refusals
+
+    def _widened(self, refusal: Refusal, row: int) -> Refusal:
+        mask = np.zeros(self._snapshot.nodes.n_rows, dtype=np.bool_)
+        mask[row] = True
+        return Refusal(refusal.plugin, refusal.code, refusal.reason, mask, refusal.rule)

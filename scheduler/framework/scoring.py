@@ -1,0 +1,124 @@
+"""The score phase: PreScore, Score, NormalizeScore, weights, the choice.
+
+Arithmetic is integer: a contribution is rint(1000 · weight · score) thousandths as int64, and the total is
+their sum, so that parts add up exactly and a replay on another CPU is equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from scheduler.errors import PluginError
+from scheduler.framework.decision import WeighedTerm
+from scheduler.framework.observer import Observer
+from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
+from scheduler.framework.profile import Profile
+from scheduler.framework.status import Code, ScoreTerm, Status
+from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
+from scheduler.model.hashing import mix64
+from scheduler.model.pods import PodInfo
+from scheduler.model.rules import MAX_WEIGHT
+from scheduler.model.snapshot import Snapshot
+
+THOUSANDTHS = 1000
+
+
+def score_phase(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    profile: Profile,
+    feasible: IntArray,
+    states: Mapping[str, object],
+    observer: Observer,
+) -> tuple[tuple[WeighedTerm, ...], IntArray]:
+    """Return every term over the feasible rows and their int64 sum in thousandths."""
+    rows: Rows = slice(None) if len(feasible) == snapshot.nodes.n_rows else feasible
+    scored, skipped = _run_prescore(pod, snapshot, profile, rows)
+    observer.lap("PreScore", "Success")
+    terms: list[WeighedTerm] = []
+    for plugin, weight in profile.score:
+        if plugin.name in skipped:
+            continue
+        state = scored[plugin.name] if plugin.name in scored else states.get(plugin.name)
+        for term in _call_score(plugin, state, pod, snapshot, rows):
+            terms.append(_weigh(plugin, term, weight, len(feasible)))
+    total = np.zeros(len(feasible), dtype=np.int64)
+    for weighed in terms:
+        total += weighed.contribution
+    observer.lap("Score", "Success")
+    return tuple(terms), total
+
+
+def choose(total: IntArray, feasible: IntArray, name_hash: HashArray, seed: int) -> tuple[int, IntArray]:
+    """Return the chosen row and all rows that share the highest total.
+
+    Among equals the smallest mix64(node hash ^ seed) wins: independent of node order and replica.
+    """
+    best = feasible[total == total.max()]
+    if len(best) == 1:
+        return int(best[0]), best
+    lots = mix64(name_hash[best] ^ np.uint64(seed))
+    return int(best[np.argmin(lots)]), best
+
+
+def _run_prescore(pod: PodInfo, snapshot: Snapshot, profile: Profile, rows: Rows) -> tuple[dict[str, object], set[str]]:
+    states: dict[str, object] = {}
+    skipped: set[str] = set()
+    for plugin in profile.prescore:
+        result = _call_prescore(plugin, pod, snapshot, rows)
+        if not isinstance(result, Status):
+            states[plugin.name] = result
+        elif result.code is Code.SKIP:
+            skipped.add(plugin.name)
+        else:
+            message = f'running PreScore plugin "{plugin.name}": {", ".join(result.reasons)}'
+            raise PluginError(plugin.name, "PreScore", message)
+    return states, skipped
+
+
+def _call_prescore(plugin: PreScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> object | Status:
+    try:
+        return plugin.prescore(pod, snapshot, rows)
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise PluginError(plugin.name, "PreScore", f'running PreScore plugin "{plugin.name}": {error}') from error
+
+
+def _call_score(
+    plugin: ScorePlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows
+) -> Sequence[ScoreTerm]:
+    try:
+        return plugin.score(state, pod, snapshot, rows)
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise PluginError(plugin.name, "Score", f'running Score plugin "{plugin.name}": {error}') from error
+
+
+def _weigh(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, n_feasible: int) -> WeighedTerm:
+    weight = profile_weight if term.weight is None else term.weight
+    if not 0 <= weight <= MAX_WEIGHT:
+        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight} for {term.name!r}')
+    _check_shape(plugin, term.values, n_feasible)
+    values = plugin.normalize(term)
+    _check_shape(plugin, values, n_feasible)
+    _check_range(plugin, values)
+    contribution: IntArray = np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)
+    return WeighedTerm(plugin.name, term.name, float(weight), term.values, values, contribution)
+
+
+def _check_shape(plugin: ScorePlugin, values: IntArray | FloatArray, n_feasible: int) -> None:
+    if values.shape != (n_feasible,):
+        message = f'plugin "{plugin.name}" returns scores of shape {values.shape}, it should be ({n_feasible},)'
+        raise PluginError(plugin.name, "Score", message)
+
+
+def _check_range(plugin: ScorePlugin, values: IntArray | FloatArray) -> None:
+    lowest, highest = values.min(), values.max()
+    # Written so that NaN fails: no comparison with it is True.
+    if not (lowest >= 0 and highest <= MAX_NODE_SCORE):
+        wrong = highest if lowest >= 0 else lowest
+        message = (
+            f'plugin "{plugin.name}" returns an invalid score {wrong}, '
+            f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+        )
+        raise PluginError(plugin.name, "Score", message)
