@@ -52,9 +52,9 @@ def fingerprint(paths: Iterable[str | os.PathLike[str]]) -> Fingerprint:
     for path in paths:
         try:
             for shown, real in _files(Path(path)):
-                resolved = real.resolve()
-                stat = resolved.stat()
-                found.append((str(shown), str(resolved), stat.st_mtime_ns, stat.st_size, stat.st_ino))
+                resolved = os.path.realpath(real)
+                stat = os.stat(resolved)
+                found.append((str(shown), resolved, stat.st_mtime_ns, stat.st_size, stat.st_ino))
         except (OSError, ConfigError):
             found.append((str(path), "", 0, 0, 0))
     return tuple(found)
@@ -62,13 +62,19 @@ def fingerprint(paths: Iterable[str | os.PathLike[str]]) -> Fingerprint:
 
 def _read(roots: list[Path]) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for root in roots:
-        for shown, real in _files(root):
-            resolved = real.resolve(strict=True)
-            if resolved not in seen:
-                seen.add(resolved)
-                contents[str(shown)] = _content(shown, real)
+        try:
+            for shown, real in _files(root):
+                resolved = os.path.realpath(real)
+                if resolved not in seen:
+                    seen.add(resolved)
+                    contents[str(shown)] = _content(real)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            what = f"{error.filename}: cannot be read, got {error.strerror!r}"
+            raise ConfigError(f"{what}. Allow reading it, or write another path") from error
     return contents
 
 
@@ -79,11 +85,8 @@ def _files(root: Path) -> Iterator[tuple[Path, Path]]:
         return
     # Resolved once, so that all files come from the same version of a ConfigMap.
     data = root / "..data"
-    folder = data.resolve(strict=True) if data.is_symlink() else root
-    try:
-        names = sorted(entry.name for entry in folder.iterdir() if _is_rule_file(entry))
-    except PermissionError as error:
-        raise ConfigError(f"{root}: cannot be listed, got {error.strerror!r}. Allow reading it") from error
+    folder = Path(os.path.realpath(data, strict=True)) if data.is_symlink() else root
+    names = sorted(entry.name for entry in folder.iterdir() if _is_rule_file(entry))
     if not names:
         raise ConfigError(f"{root}: no rule file in this folder. Write a file named *.yaml into it, or another path")
     for name in names:
@@ -94,13 +97,6 @@ def _is_rule_file(entry: Path) -> bool:
     return not entry.name.startswith(".") and entry.suffix in SUFFIXES and not entry.is_dir()
 
 
-def _content(shown: Path, real: Path) -> bytes:
-    try:
-        with real.open("rb") as file:
-            return file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise ConfigError(
-            f"{shown}: cannot be read, got {error.strerror!r}. Allow reading it, or write another path"
-        ) from error
+def _content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(MAX_BYTES + 1)

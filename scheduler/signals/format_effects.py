@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing
+from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing, Unit
 from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list
 from scheduler.signals.format_report import Scope, got, is_broken
 from scheduler.signals.format_values import Measure, read_number, read_plain_number, read_word
-from scheduler.signals.yaml_nodes import Node, Sequence
+from scheduler.signals.yaml_nodes import Node, Scalar, Sequence
 
 MAX_SCORE: Final = 100.0
 _POINTS_ADVICE: Final = "Write at least two pairs, as `[[0, 100], [0.5, 80], [1, 0]]`"
@@ -65,10 +65,11 @@ def _check_clear(
 
 
 def _valve(fields: Fields) -> float | None:
-    """A share of the nodes; `50%` is as good as 0.5."""
+    """Return a share of the nodes; `50%` is as good as 0.5."""
     node, scope = fields.get("valve"), fields.scope.inner("valve")
-    value = read_plain_number(node, scope, 0.0, 1.0)
-    if value == 0.0 and node is not None:
+    is_percent = isinstance(node, Scalar) and node.value.endswith("%")
+    value = read_number(node, scope, Measure("", Unit.RATIO) if is_percent else None)
+    if value is not None and node is not None and not 0.0 < value <= 1.0:
         scope.problem(
             node, f"must be above 0 and at most 1, {got(node)}. Write a share of the nodes, as 0.5, or drop the line"
         )

@@ -184,6 +184,8 @@ def _locate(problem: str, expr: str, tokens: list[re.Match[str]]) -> int:
         return _unmatched(tokens, opener=True)
     if "unexpected right" in problem:
         return _unmatched(tokens, opener=False)
+    if "trailing comma" in problem and (comma := re.search(r",\s*\)", expr)):
+        return comma.start()
     named = re.search(r"'([^']+)'", problem) or re.search(r"(?:syntax:|regex for) (\S+)", problem)
     if named is None:
         return 0

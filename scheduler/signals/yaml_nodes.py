@@ -234,7 +234,7 @@ def _syntax(error: yaml.YAMLError, text: str) -> Fault:
     context = str(getattr(error, "context", None) or "")
     begin = getattr(error, "context_mark", None)
     where = f" {context} that begins in line {begin.line + 1}" if context and begin else ""
-    return Fault(mark.line + 1, mark.column + 1, f"YAML: {problem}{where}. {_advice(problem, text, mark)}")
+    return Fault(mark.line + 1, mark.column + 1, f"YAML: {problem}{where}. {_advice(problem + where, text, mark)}")
 
 
 def _advice(problem: str, text: str, mark: Any) -> str:
@@ -246,4 +246,6 @@ def _advice(problem: str, text: str, mark: Any) -> str:
         return "Put a value that holds ': ' in quotes, and indent fields of one mapping alike"
     if "cannot start any token" in problem:
         return "Put a value that begins with this character in quotes"
+    if "flow" in problem:
+        return "Close what is open, and put a value that holds brackets, braces or commas in quotes"
     return "Close what is open, and indent fields of one mapping alike"

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from scheduler.signals.check import check, run_check
+
+GOOD = """apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  use: {expr: '1 - avg by (instance) (rate(idle[2m]))', unit: ratio, range: [0, 1]}
+  burn: {expr: sum(burn), by: cluster}
+rules:
+  - name: hot
+    signal: use
+    filter: {max: 80%, clear: 75%, valve: 0.5, missing: reject}
+    score: {best: 0, worst: 1}
+    weight: 3
+  - name: even
+    signal: use
+    score: {points: [[0, 100], [1, 0]], missing: worst}
+  - name: burning
+    signal: use
+    score: {best: 0, worst: 1}
+    weight: {signal: burn, points: [[0, 1], [2, 10]]}
+  - {name: stop, signal: burn, filter: {max: 9}}
+"""
+
+
+def run(path: Path) -> tuple[int, list[str]]:
+    out = io.StringIO()
+    code = run_check([path], out)
+    return code, out.getvalue().splitlines()
+
+
+def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    code, lines = run(tmp_path)
+    assert code == 0
+    assert [" ".join(line.split()) for line in lines] == [
+        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW RANGE REDUCE",
+        "use node ratio 15s 60s 120s 0..1 -",
+        "burn cluster none 15s 60s - - -",
+        "",
+        "RULE SIGNAL FILTER SCORE WEIGHT SHARE",
+        "hot use max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 75%",
+        "even use - 0->100 1->0, missing worst 1 25%",
+        "burning use - 0->100 1->0, missing neutral burn: 0->1 2->10, missing 1 -",
+        "stop burn max 9 - - -",
+        "",
+        "1 file, 0 problems, 0 warnings, 2 signals, 4 rules",
+    ]
+
+
+def test_problems_come_one_a_line_and_give_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("weight: 3", "wieght: 3").replace("rate(idle[2m])", "rate(idle)"))
+    code, lines = run(path)
+    assert code == 1
+    assert lines[0].startswith(
+        f"{path}:4:39: signal 'use', expr: PromQL: expected type matrix in call to function 'rate'"
+    )
+    assert lines[1].startswith(f"{path}:11:5: rule 'hot': unknown field, got 'wieght' (did you mean \"weight\"?)")
+    assert lines[2:] == ["1 file, 2 problems, 0 warnings"]
+
+
+def test_warnings_leave_the_exit_code_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD + "\n")
+    path.write_text(GOOD.replace("  burn: {", "  idle: {expr: idle}\n  burn: {"))
+    code, lines = run(path)
+    assert code == 0
+    assert lines[0].startswith(f"{path}:5:16: warning: signal 'idle', expr: nothing is aggregated")
+    assert lines[1].startswith(f"{path}:5:3: warning: signal 'idle': no rule looks at it")
+    assert lines[-1] == "1 file, 0 problems, 2 warnings, 3 signals, 4 rules"
+
+
+def test_a_path_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    code, lines = run(tmp_path / "gone.yaml")
+    assert code == 1
+    assert lines == [f"{tmp_path}/gone.yaml: no such file or folder. Write the path of a rule file or of a folder"]
+
+
+def test_the_report_holds_what_is_good(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD.replace("best: 0, worst: 1", "best: 0, wurst: 1", 1))
+    report = check([tmp_path])
+    assert report.exit_code == 1
+    assert [rule.name for rule in report.rules.rules] == ["even", "burning", "stop"]
