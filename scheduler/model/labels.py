@@ -66,6 +66,22 @@ def check_requirement(requirement: Requirement) -> None:
         raise InvalidObjectError(problem)
 
 
+def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Return whether one node's labels satisfy a valid requirement: what `LabelColumns.matches` says of a row."""
+    value, wanted = labels.get(requirement.key), requirement.values or []
+    operator = requirement.operator
+    if value is None:
+        return operator in ("NotIn", "DoesNotExist")
+    if operator in ("In", "NotIn"):
+        return (value in wanted) == (operator == "In")
+    if operator in ("Gt", "Lt"):
+        number, limit = parse_int64(value), parse_int64(wanted[0])
+        if number is None or limit is None:
+            return False
+        return number > limit if operator == "Gt" else number < limit
+    return operator == "Exists"
+
+
 class _LabelColumn:
     """The values of one key: int32 codes per node, and per code the value and its integer reading."""
 

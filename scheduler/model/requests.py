@@ -53,6 +53,11 @@ def is_counted(name: str) -> bool:
     return "kubernetes.io/" in name or ("/" in name and not name.startswith("requests."))
 
 
+def is_extended(name: str) -> bool:
+    """Return whether kube-scheduler calls this an extended resource: named by a vendor, as nvidia.com/gpu."""
+    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+
+
 def is_pod_level(name: str) -> bool:
     """Return whether `spec.resources` of a Pod may set this resource."""
     return name in (CPU, MEMORY) or name.startswith("hugepages-")
@@ -68,6 +73,13 @@ def pod_requests(pod: Pod) -> Amounts:
     """Return what an incoming Pod asks for: its spec only, pod-level requests and overhead included."""
     total = _sum_containers(pod, lambda container: _nano_amounts(container.resources.requests))
     total |= _pod_level(pod.spec.resources)
+    _add(total, _nano_amounts(pod.spec.overhead))
+    return _counted(total)
+
+
+def container_requests(pod: Pod) -> Amounts:
+    """Return what its containers ask for with overhead, pod-level requests left out: the basis of Fit's scores."""
+    total = _sum_containers(pod, lambda container: _nano_amounts(container.resources.requests))
     _add(total, _nano_amounts(pod.spec.overhead))
     return _counted(total)
 

@@ -1,0 +1,99 @@
+"""What a Pod may ask for that is not built: refused by name, never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+import msgspec
+
+from scheduler.model.objects import Container, Pod, PodAffinity
+
+NOT_BUILT = "not built yet in Vane 0.1"
+"""The version named is the latest that still refuses; the line goes when the thing is built."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """One need: where it stands in the Pod, why it is refused, and how to see it."""
+
+    path: str
+    reason: str
+    is_needed: Callable[[Pod], bool]
+
+
+def unsupported(pod: Pod) -> tuple[str, ...]:
+    """Return `path: reason` of everything that the Pod needs and Vane does not have, empty for most Pods."""
+    return tuple(f"{row.path}: {row.reason}" for row in UNSUPPORTED if row.is_needed(pod))
+
+
+def _containers(pod: Pod) -> Iterator[Container]:
+    spec = pod.spec
+    return chain(spec.init_containers or (), spec.containers or (), spec.ephemeral_containers or ())
+
+
+def _has_terms(affinity: PodAffinity | None) -> bool:
+    if affinity is None:
+        return False
+    return bool(
+        affinity.required_during_scheduling_ignored_during_execution
+        or affinity.preferred_during_scheduling_ignored_during_execution
+    )
+
+
+def _has_pod_affinity(pod: Pod) -> bool:
+    return pod.spec.affinity is not None and _has_terms(pod.spec.affinity.pod_affinity)
+
+
+def _has_pod_anti_affinity(pod: Pod) -> bool:
+    return pod.spec.affinity is not None and _has_terms(pod.spec.affinity.pod_anti_affinity)
+
+
+def _claims_devices(pod: Pod) -> bool:
+    return any(container.resources.claims for container in _containers(pod))
+
+
+def _restarts_all_containers(pod: Pod) -> bool:
+    rules = (rule for container in _containers(pod) for rule in container.restart_policy_rules or ())
+    return any(rule.action == "RestartAllContainers" for rule in rules)
+
+
+def _has_bind_mount_options(pod: Pod) -> bool:
+    mounts = (mount for container in _containers(pod) for mount in container.volume_mounts or ())
+    return any(mount.bind_mount_options for mount in mounts)
+
+
+def _is_set(raw: msgspec.Raw) -> bool:
+    return bytes(raw) not in (b"", b"null")
+
+
+def _has_volume(field: str) -> Callable[[Pod], bool]:
+    return lambda pod: any(_is_set(getattr(volume, field)) for volume in pod.spec.volumes or ())
+
+
+UNSUPPORTED: tuple[Unsupported, ...] = (
+    Unsupported("spec.topologySpreadConstraints", NOT_BUILT, lambda pod: bool(pod.spec.topology_spread_constraints)),
+    Unsupported("spec.affinity.podAffinity", NOT_BUILT, _has_pod_affinity),
+    Unsupported("spec.affinity.podAntiAffinity", NOT_BUILT, _has_pod_anti_affinity),
+    Unsupported("spec.volumes.persistentVolumeClaim", NOT_BUILT, _has_volume("persistent_volume_claim")),
+    Unsupported("spec.volumes.ephemeral", NOT_BUILT, _has_volume("ephemeral")),
+    Unsupported("spec.volumes.gcePersistentDisk", NOT_BUILT, _has_volume("gce_persistent_disk")),
+    Unsupported("spec.volumes.awsElasticBlockStore", NOT_BUILT, _has_volume("aws_elastic_block_store")),
+    Unsupported("spec.volumes.azureDisk", NOT_BUILT, _has_volume("azure_disk")),
+    Unsupported("spec.volumes.cinder", NOT_BUILT, _has_volume("cinder")),
+    Unsupported("spec.volumes.portworxVolume", NOT_BUILT, _has_volume("portworx_volume")),
+    Unsupported("spec.volumes.rbd", NOT_BUILT, _has_volume("rbd")),
+    Unsupported("spec.volumes.iscsi", NOT_BUILT, _has_volume("iscsi")),
+    Unsupported("spec.resourceClaims", NOT_BUILT, lambda pod: bool(pod.spec.resource_claims)),
+    Unsupported("spec.containers.resources.claims", NOT_BUILT, _claims_devices),
+    Unsupported("spec.schedulingGroup", NOT_BUILT, lambda pod: pod.spec.scheduling_group is not None),
+    Unsupported("spec.containers.restartPolicyRules.action=RestartAllContainers", NOT_BUILT, _restarts_all_containers),
+    Unsupported(
+        "spec.hostNetwork with hostUsers=false",
+        NOT_BUILT,
+        lambda pod: pod.spec.host_network and pod.spec.host_users is False,
+    ),
+    Unsupported("spec.containers.volumeMounts.bindMountOptions", NOT_BUILT, _has_bind_mount_options),
+)
+"""Everything that `decide` refuses to guess about."""

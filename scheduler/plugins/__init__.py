@@ -1,0 +1,55 @@
+"""The plugins that come with Vane: kube-scheduler's default chain in columns, and rules over live signals.
+
+No plugin knows another; modules are shared only where a pre-computation is. A plugin calls nothing but the
+snapshot it is handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scheduler.framework.plugin import Plugin
+from scheduler.framework.profile import Enabled
+from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_name import NodeName
+from scheduler.plugins.node_ports import NodePorts
+from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
+from scheduler.plugins.signals import SignalFilter, SignalScore
+from scheduler.plugins.taints import NodeUnschedulable, TaintToleration
+
+
+class Link(NamedTuple):
+    """One line of the default chain; the weight matters only for plugins that score."""
+
+    name: str
+    factory: Callable[[], Plugin]
+    weight: int = 1
+
+
+# The order of the lines is the order at every extension point: that of kube-scheduler 1.37, then the signals.
+DEFAULT_CHAIN: tuple[Link, ...] = (
+    Link("SchedulingGates", SchedulingGates),
+    Link("PrioritySort", PrioritySort),
+    Link("NodeName", NodeName),
+    Link("NodeUnschedulable", NodeUnschedulable),
+    Link("TaintToleration", TaintToleration, 3),
+    Link("NodeAffinity", NodeAffinity, 2),
+    Link("NodePorts", NodePorts),
+    Link("NodeResourcesFit", NodeResourcesFit, 1),
+    Link("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1),
+    Link("ImageLocality", ImageLocality, 1),
+    Link("SignalFilter", SignalFilter),
+    Link("SignalScore", SignalScore),
+    Link("DefaultBinder", DefaultBinder),
+)
+"""What a profile runs unless its configuration says otherwise. A rule brings its own weight."""
+
+
+def default_chain() -> tuple[Enabled, ...]:
+    """Return the default chain, built afresh."""
+    return tuple(Enabled(link.factory(), link.weight) for link in DEFAULT_CHAIN)

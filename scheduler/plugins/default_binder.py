@@ -1,0 +1,18 @@
+"""DefaultBinder: binds through the `pods/binding` subresource."""
+
+from __future__ import annotations
+
+from scheduler.framework.instructions import Bind
+from scheduler.framework.plugin import BindPlugin
+from scheduler.model.pods import PodInfo
+
+
+class DefaultBinder(BindPlugin):
+    """Takes every Pod.
+
+    Source: kube-scheduler v1.37 defaultbinder/default_binder.go (behaviour).
+    """
+
+    def bind(self, pod: PodInfo, node_name: str) -> Bind:
+        metadata = pod.pod.metadata
+        return Bind(metadata.namespace, metadata.name, metadata.uid, node_name)

@@ -1,0 +1,150 @@
+"""What the two resource plugins score with: weighted resources, and how full a node would be.
+
+Source: kube-scheduler v1.37 noderesources/resource_allocation.go, least_allocated.go, most_allocated.go and
+requested_to_capacity_ratio.go (behaviour).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from scheduler.errors import ConfigError
+from scheduler.framework.plugin import MAX_NODE_SCORE
+from scheduler.model.arrays import BoolArray, IntArray, Rows
+from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, NONZERO_RESOURCES, Amounts
+from scheduler.model.views import NodeView
+
+MAX_SHAPE_SCORE = 10
+"""The scale of scores in a configured shape."""
+
+Weights = tuple[tuple[str, int], ...]
+DEFAULT_RESOURCES: Weights = ((CPU, 1), (MEMORY, 1))
+
+
+class Strategy(enum.StrEnum):
+    LEAST_ALLOCATED = "LeastAllocated"
+    MOST_ALLOCATED = "MostAllocated"
+    REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
+
+
+def check_weights(where: str, resources: Weights, greatest: int) -> None:
+    """Raise ConfigError unless there are resources, named once, with weights of 1..greatest."""
+    if not resources:
+        raise ConfigError(f"{where}.resources: got none. Name at least one, as cpu")
+    for name, weight in resources:
+        if not 1 <= weight <= greatest:
+            raise ConfigError(f"{where}.resources: weight of {name!r}: got {weight}. Write 1 to {greatest}")
+    names = [name for name, _ in resources]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"{where}.resources: got {names!r}. Name each resource once")
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One resource over the rows looked at, as if the Pod were there.
+
+    capacity, used, requested
+        int64 (len(rows),); `used` is without the Pod, `requested` with it and meaningless where `over`.
+    over
+        bool (len(rows),), True where more is requested than there is.
+    """
+
+    weight: int
+    capacity: IntArray
+    used: IntArray
+    requested: IntArray
+    over: BoolArray
+
+
+def fills(nodes: NodeView, rows: Rows, resources: Weights, amounts: Amounts, *, nonzero: bool) -> Iterator[Fill]:
+    """Yield the resources that count, in order: known to a node, and asked for unless basic.
+
+    Parameters
+    ----------
+    amounts
+        What the Pod counts as, in millicores and whole units.
+    nonzero
+        Whether cpu and memory of placed Pods count with kube-scheduler's defaults.
+    """
+    for name, weight in resources:
+        amount = amounts.get(name, 0)
+        index = nodes.resources.get(name)
+        if index is None or (amount == 0 and name not in (CPU, MEMORY, EPHEMERAL_STORAGE)):
+            continue
+        capacity = nodes.allocatable[index][rows]
+        padded = nonzero and name in NONZERO_RESOURCES
+        used = (nodes.nonzero_requested[NONZERO_RESOURCES.index(name)] if padded else nodes.requested[index])[rows]
+        # Compared before it is added: the sum of two huge requests would wrap, the difference cannot.
+        over = used > capacity - amount
+        yield Fill(weight, capacity, used, used + amount, over)
+
+
+def mean_score(strategy: Strategy, parts: Sequence[Fill], shape_table: IntArray, n: int) -> IntArray:
+    """Return int64 (n,), 0..100: the weighted integer mean over the resources that a node has.
+
+    Parameters
+    ----------
+    shape_table
+        int64 (101,), the score of each whole per cent of use; only RequestedToCapacityRatio reads it.
+    """
+    total = np.zeros(n, dtype=np.int64)
+    weights = np.zeros(n, dtype=np.int64)
+    for part in parts:
+        score = _resource_score(strategy, part, shape_table)
+        counted = part.capacity > 0
+        if strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO:
+            # Upstream leaves a resource that scores 0 out of this mean, weight and all.
+            counted &= score > 0
+        weight = counted * np.int64(part.weight)
+        total += score * weight
+        weights += weight
+    np.maximum(weights, 1, out=weights)
+    if strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO:
+        return (2 * total + weights) // (2 * weights)
+    return total // weights
+
+
+def _resource_score(strategy: Strategy, part: Fill, shape_table: IntArray) -> IntArray:
+    capacity = np.maximum(part.capacity, 1)
+    if strategy is Strategy.LEAST_ALLOCATED:
+        return np.where(part.over, 0, (capacity - part.requested) * MAX_NODE_SCORE // capacity)
+    full = part.over | (part.capacity == 0)
+    used = np.where(full, MAX_NODE_SCORE, part.requested * MAX_NODE_SCORE // capacity)
+    return used if strategy is Strategy.MOST_ALLOCATED else shape_table[used]
+
+
+def shape_scores(shape: Sequence[tuple[int, int]]) -> IntArray:
+    """Return int64 (101,), 0..100: the broken line through (per cent of use, score 0..10), by integer steps."""
+    return np.array([_on_line(shape, percent) for percent in range(101)], dtype=np.int64)
+
+
+def _on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
+    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
+    for (x0, y0), (x1, y1) in pairwise(shape):
+        if x0 < percent <= x1:
+            # Go divides towards zero, which matters on a falling line.
+            return y0 * scale + _divide_to_zero((y1 - y0) * scale * (percent - x0), x1 - x0)
+    inside = percent <= shape[0][0]
+    return scale * (shape[0][1] if inside else shape[-1][1])
+
+
+def _divide_to_zero(dividend: int, divisor: int) -> int:
+    quotient = abs(dividend) // divisor
+    return quotient if dividend >= 0 else -quotient
+
+
+def check_shape(where: str, shape: Sequence[tuple[int, int]]) -> None:
+    """Raise ConfigError unless per cents rise strictly within 0..100 and scores lie in 0..10."""
+    if not shape:
+        raise ConfigError(f"{where}.shape: got none. Write at least one point of utilization and score")
+    percents = [percent for percent, _ in shape]
+    if any(not 0 <= percent <= 100 for percent in percents) or sorted(set(percents)) != percents:
+        raise ConfigError(f"{where}.shape: utilization: got {percents}. Write rising numbers from 0 to 100")
+    scores = [score for _, score in shape]
+    if any(not 0 <= score <= MAX_SHAPE_SCORE for score in scores):
+        raise ConfigError(f"{where}.shape: score: got {scores}. Write numbers from 0 to {MAX_SHAPE_SCORE}")

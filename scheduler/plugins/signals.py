@@ -1,0 +1,162 @@
+"""SignalFilter and SignalScore: rules over live PromQL signals, read from the snapshot's columns.
+
+Nothing here asks for a sample: the signal table is what the refresher published last, aligned to the rows.
+A missing sample is neither zero nor bad; each rule says what becomes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PreScorePlugin, ScorePlugin
+from scheduler.framework.status import SKIP, Code, Rejection, ScoreTerm, Status
+from scheduler.model.arrays import BoolArray, FloatArray, Rows
+from scheduler.model.pods import PodInfo
+from scheduler.model.rules import Curve, FilterMissing, Rule, RuleScore, ScoreMissing, WeightSignal
+from scheduler.model.signals import Freshness, SignalColumn, SignalTable
+from scheduler.model.snapshot import Snapshot
+
+NEUTRAL_SCORE = MAX_NODE_SCORE / 2
+"""What a rule gives to every node while it has no sample at all."""
+
+# Every node tripped or no node has a sample: preemption cannot cool a node or measure it.
+_CODE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def _covers(rule: Rule, pod: PodInfo) -> bool:
+    return rule.match.covers(pod.namespace, pod.labels)
+
+
+class SignalFilter(FilterPlugin):
+    """Refuses nodes whose signal is beyond the limits of a rule, and, if the rule says so, unmeasured ones.
+
+    It stands last in the chain so that it refuses only nodes that could have taken the Pod. The verdict with
+    its hysteresis is made when samples are published (`SignalTable.tripped`); here it is only read. A rule
+    whose valve is open does not refuse.
+    """
+
+    def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        signals = snapshot.signals
+        rejections: list[Rejection] = []
+        for rule in signals.rules.rules:
+            if rule.filter is None or rule.name in signals.open_valves or not _covers(rule, pod):
+                continue
+            column = signals.columns.get(rule.signal)
+            n_rows = snapshot.nodes.n_rows
+            measured = np.zeros(n_rows, dtype=np.bool_) if column is None else column.has_sample
+            tripped = signals.tripped.get(rule.name)
+            if tripped is not None:
+                refused = (tripped & measured)[rows]
+                rejections.append(Rejection(refused, _CODE, f'node(s) rejected by rule "{rule.name}"', rule.name))
+            if rule.filter.missing is FilterMissing.REJECT:
+                reason = f'node(s) without a sample for rule "{rule.name}"'
+                rejections.append(Rejection(~measured[rows], _CODE, reason, rule.name))
+        return rejections
+
+    def events(self) -> Sequence[EventInterest]:
+        """Return whatever may change a verdict; the queue itself compares the event's rules with the Pod's."""
+        return (
+            EventInterest(Resource.SIGNALS, Action.REFRESHED),
+            EventInterest(Resource.RULES, Action.REFRESHED),
+            EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
+        )
+
+
+class SignalScore(PreScorePlugin, ScorePlugin):
+    """Scores nodes by each rule's curve over its signal; every rule is a term of its own, with its weight."""
+
+    def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
+        """Return the rules that score this Pod."""
+        rules = tuple(rule for rule in snapshot.signals.rules.rules if rule.score is not None and _covers(rule, pod))
+        return rules or SKIP
+
+    def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        return tuple(
+            ScoreTerm(
+                rule.name,
+                rule_scores(rule.score, snapshot.signals.columns.get(rule.signal), snapshot.nodes.alive)[rows],
+                rule_weight(rule.weight, snapshot.signals),
+            )
+            for rule in state
+            if rule.score is not None
+        )
+
+
+def rule_weight(weight: float | WeightSignal, signals: SignalTable) -> float:
+    """Return the weight in force, 0..100; without a usable sample of its signal the rule's `missing`."""
+    if not isinstance(weight, WeightSignal):
+        return weight
+    column = signals.columns.get(weight.signal)
+    if column is None or column.freshness is Freshness.ABSENT or not len(column.values):
+        return weight.missing
+    # A cluster-wide signal holds the same value in every row.
+    value = float(column.values[0])
+    return weight.missing if np.isnan(value) else float(np.interp(value, weight.curve.xs, weight.curve.ys))
+
+
+def rule_scores(score: RuleScore, column: SignalColumn | None, alive: BoolArray) -> FloatArray:
+    """Return what one rule gives to every node.
+
+    A fading signal draws the scores towards neutral, never the weight towards zero: a rule must not lose its
+    say bit by bit. Neutral is the median over all nodes that have a sample, not only the feasible ones, so
+    that a node's score does not depend on who else is looked at.
+
+    Parameters
+    ----------
+    column
+        The signal's column over all rows; None and an absent one mean that no node has a sample.
+    alive
+        bool (n_rows,); tombstones do not enter the median.
+
+    Returns
+    -------
+    float64 (n_rows,), 0..100
+        Never NaN.
+    """
+    if column is None or column.freshness is Freshness.ABSENT:
+        return np.full(len(alive), _missing_score(score, NEUTRAL_SCORE))
+    scores = _on_curve(score.curve, column.values)
+    missing = np.isnan(scores)
+    confidence = column.confidence
+    # The median costs more than all the rest; with every node measured and fresh nobody asks for it.
+    if confidence == 1.0 and not (missing & alive).any():
+        scores[missing] = NEUTRAL_SCORE
+        return scores
+    neutral = _median(scores[alive & ~missing])
+    if confidence < 1.0:
+        scores = neutral + confidence * (scores - neutral)
+    scores[missing] = _missing_score(score, neutral)
+    return scores
+
+
+def _missing_score(score: RuleScore, neutral: float) -> float:
+    if score.missing is ScoreMissing.NEUTRAL:
+        return neutral
+    return max(score.curve.ys) if score.missing is ScoreMissing.BEST else min(score.curve.ys)
+
+
+def _on_curve(curve: Curve, values: FloatArray) -> FloatArray:
+    """Return float64 of the same shape, NaN where the value is. Two points, the usual rule, need no search."""
+    if len(curve.xs) != 2:
+        return np.interp(values, curve.xs, curve.ys)
+    (x0, x1), (y0, y1) = curve.xs, curve.ys
+    scores = values - x0
+    scores *= (y1 - y0) / (x1 - x0)
+    scores += y0
+    return np.clip(scores, min(y0, y1), max(y0, y1), out=scores)
+
+
+def _median(scores: FloatArray) -> float:
+    """Return the median of (n,), 50 for none; np.median would look for NaN first, which costs as much again."""
+    n = len(scores)
+    if n == 0:
+        return NEUTRAL_SCORE
+    upper = n // 2
+    if n % 2:
+        return float(np.partition(scores, upper)[upper])
+    parted = np.partition(scores, (upper - 1, upper))
+    return float((parted[upper - 1] + parted[upper]) / 2)
