@@ -65,7 +65,8 @@ def lint_rule_files(files: Mapping[str, bytes], generation: int = 0) -> Reading:
     for name, fields in opened.items():
         if fields is not None:
             read_signals(fields.get("signals"), Scope(reports[name], "signals"), signals)
-    is_complete = all(fields is not None and not _hides_signals(fields) for fields in opened.values())
+    is_complete = not any(fields is None or _hides_signals(fields) for fields in opened.values())
+    is_complete = is_complete and not any(report.is_full for report in reports.values())
     reader = RuleReader(signals, is_complete)
     for name, fields in opened.items():
         if fields is not None:

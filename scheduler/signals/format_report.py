@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -22,6 +23,7 @@ from scheduler.signals.yaml_nodes import (
 
 MAX_PROBLEMS: Final = 200
 """Of one file; beyond, the file is broken as a whole and a longer list helps nobody."""
+MAX_CANDIDATES: Final = 300
 
 
 @dataclass(slots=True)
@@ -38,8 +40,12 @@ class Report:
         return len(self.problems) >= MAX_PROBLEMS
 
     def fault(self, fault: Fault) -> None:
-        if not self.is_full:
-            self.problems.append(Problem(self.file, fault.line, fault.column, fault.message))
+        if self.is_full:
+            return
+        message = fault.message
+        if len(self.problems) == MAX_PROBLEMS - 1:
+            message = f"more than {MAX_PROBLEMS - 1} problems, the rest is not looked for. Mend those above first"
+        self.problems.append(Problem(self.file, fault.line, fault.column, message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ def got(node: Node) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return ` (did you mean "x"?)` where a known word is close, else nothing."""
-    close = difflib.get_close_matches(word[:80].lower(), list(known), n=1, cutoff=0.6)
+    candidates = list(itertools.islice(known, MAX_CANDIDATES))
+    close = difflib.get_close_matches(word[:80].lower(), candidates, n=1, cutoff=0.6)
     return f' (did you mean "{close[0]}"?)' if close else ""
 
 

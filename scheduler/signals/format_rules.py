@@ -56,6 +56,8 @@ class RuleReader:
     def read(self, node: Node | None, scope: Scope) -> None:
         items = read_list(node, scope.inner("rules"), "Write `- name: …` and what the rule does, or drop the line")
         for number, item in enumerate(items or (), start=1):
+            if scope.report.is_full:
+                return
             self._n_read += 1
             if self._n_read == MAX_RULES + 1:
                 scope.problem(

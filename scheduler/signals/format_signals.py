@@ -71,6 +71,8 @@ def read_signals(node: Node | None, scope: Scope, declared: dict[str, Declared])
     if mapping is None:
         return
     for key, body in mapping.entries:
+        if scope.report.is_full:
+            return
         inner = Scope(scope.report, f"signal '{clip(key.value)}'")
         if not _NAME.fullmatch(key.value):
             write = "Write lower-case letters, digits and `_`, a letter first, at most 63"

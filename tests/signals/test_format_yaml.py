@@ -50,7 +50,9 @@ def test_a_byte_order_mark_and_crlf_are_harmless() -> None:
 
 
 def test_a_hopeless_file_gives_a_bounded_list() -> None:
-    assert len(problems(GOOD + b"".join(b"x%d: 1\n" % i for i in range(5_000)))) == 200
+    found = problems(GOOD + b"".join(b"x%d: 1\n" % i for i in range(5_000)))
+    assert len(found) == 200
+    assert "Mend those above first" in found[-1].message
 
 
 def test_line_ends_of_all_systems_count_alike() -> None:
