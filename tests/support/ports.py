@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import random
+import socket
+import threading
+
+# Below the range from which Linux takes the local ports of outgoing connections (32768 and up): a port found free
+# here is not lost to one of those before its server listens.
+_RANGE = range(20000, 32000)
+
+_handed_out: set[int] = set()
+_lock = threading.Lock()
+_random = random.SystemRandom()
+
+
+def free_port() -> int:
+    """Return a loopback TCP port nobody listens on; never the same one twice in a process."""
+    with _lock:
+        while True:
+            port = _random.choice(_RANGE)
+            if port not in _handed_out and _is_free(port):
+                _handed_out.add(port)
+                return port
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
