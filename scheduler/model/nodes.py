@@ -156,7 +156,9 @@ class NodeTable:
     def add_usage(self, row: int, requests: Mapping[str, int], nonzero: tuple[int, int], sign: int) -> None:
         """Add (sign 1) or take away (sign -1) what one Pod occupies."""
         for name, amount in requests.items():
-            self.requested[self.resource_index(name), row] += sign * amount
+            # First the index: a resource on first sight replaces `requested`.
+            index = self.resource_index(name)
+            self.requested[index, row] += sign * amount
         self.nonzero_requested[0, row] += sign * nonzero[0]
         self.nonzero_requested[1, row] += sign * nonzero[1]
         self.n_pods[row] += sign
