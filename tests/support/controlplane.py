@@ -105,11 +105,7 @@ class ControlPlane:
         ]
         argv += [f"--listen-client-urls={client}", f"--advertise-client-urls={client}"]
         argv += [f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}"]
-        argv += [
-            f"--initial-cluster=default={peer}",
-            "--quota-backend-bytes=8589934592",
-            f"--data-dir={self._etcd_data}",
-        ]
+        argv += [f"--initial-cluster=default={peer}", "--quota-backend-bytes=8589934592"]
         self._etcd = Process(argv, self.folder / "etcd.log")
         self._etcd.start()
         self._etcd.wait_ready(lambda: _answers(f"{client}/readyz"))

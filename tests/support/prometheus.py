@@ -40,11 +40,12 @@ class PrometheusServer:
             programs / "prometheus",
             f"--config.file={self._config_path}",
             f"--storage.tsdb.path={self.data}",
+            f"--storage.tsdb.retention.time={retention}",
+            # Prometheus takes up new targets only every 5 s unless told otherwise.
+            "--scrape.discovery-reload-interval=100ms",
+            *flags,
         ]
         argv += [f"--web.listen-address=127.0.0.1:{self.port}", "--web.enable-lifecycle", "--web.enable-admin-api"]
-        # Prometheus takes up new targets only every 5 s unless told otherwise.
-        argv += ["--scrape.discovery-reload-interval=100ms", f"--storage.tsdb.path={self.data}"]
-        argv += [f"--storage.tsdb.retention.time={retention}", *flags]
         self.process = Process(argv, folder / "prometheus.log")
         folder.mkdir(parents=True, exist_ok=True)
         self._write_config(scrape_configs, rule_groups)
