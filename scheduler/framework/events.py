@@ -59,6 +59,13 @@ class Action(enum.IntFlag):
         | UPDATE_OTHER
     )
 
+    @property
+    def label(self) -> str:
+        """The name that kube-scheduler gives a single action in the metric label `event`."""
+        if self is Action.UPDATE_OTHER:
+            return "Update"
+        return "".join(word.capitalize() for word in (self.name or "").split("_"))
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
@@ -75,10 +82,41 @@ class ClusterEvent:
     new: Node | PodInfo | None = None
     rules: frozenset[str] = frozenset()
 
+    @classmethod
+    def of(
+        cls, resource: Resource, action: Action, old: Node | PodInfo | None = None, new: Node | PodInfo | None = None
+    ) -> ClusterEvent:
+        """Make an event with the label `<Resource><Action>`, e.g. NodeUpdateNodeTaint."""
+        return cls(resource, action, f"{resource.value}{action.label}", old, new)
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource is Resource.WILDCARD
+
 
 class QueueingHint(enum.Enum):
     QUEUE = "Queue"
     SKIP = "Skip"
+
+
+SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
+FORCE_ACTIVATE = "ForceActivate"
+UNSCHEDULED_POD_ADD = "UnscheduledPodAdd"
+UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action(0), "UnschedulableTimeout")
+SIGNALS_REFRESHED = "SignalsRefreshed"
+RULES_RELOADED = "RulesReloaded"
+
+
+def signals_refreshed(rules: frozenset[str]) -> ClusterEvent:
+    """Return the event that new samples changed the verdicts of `rules`."""
+    return ClusterEvent(Resource.SIGNALS, Action.REFRESHED, SIGNALS_REFRESHED, rules=rules)
+
+
+def rules_reloaded(rules: frozenset[str]) -> ClusterEvent:
+    """Return the event that `rules` were changed or taken away by a reload."""
+    return ClusterEvent(Resource.RULES, Action.REFRESHED, RULES_RELOADED, rules=rules)
 
 
 HintFunction = Callable[[PodInfo, ClusterEvent], QueueingHint]
@@ -97,6 +135,6 @@ class EventInterest:
     hint: HintFunction = always_queue
 
     def covers(self, event: ClusterEvent) -> bool:
-        if event.resource is Resource.WILDCARD:
+        if event.is_wildcard:
             return True
         return event.resource is self.resource and bool(event.action & self.actions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scheduler.model.pods import PodInfo
 
@@ -15,24 +15,41 @@ class QueuedEntity:
         When it last came back to the queue, monotonic seconds; orders Pods of equal priority.
     first_seen_s
         When it came for the first time, monotonic seconds.
-    attempts
-        Scheduling attempts so far.
+    attempts, attempt_began_s
+        Scheduling attempts so far, and when the last of them began, monotonic seconds.
     unschedulable_count, consecutive_errors
         What its backoff grows with.
     rejected_by
         Plugins that refused it in the last attempt; only events that they asked for bring it back.
     rejected_rules
-        Rules that refused nodes in the last attempt, for the hints of SignalFilter.
+        Rules that refused nodes in the last attempt; only events about them bring it back.
+    gated_by
+        The PreEnqueue plugin that keeps it out of the queues, empty if none does.
+    problem
+        Why the Pod cannot be read; its attempt must fail with that text. Empty for readable Pods.
+    waits_for_update
+        Refused for what it is, not for where it could go: nothing but its own update brings it back.
+    first_active_s
+        When it first entered the active queue, monotonic seconds: time spent gated is not ours.
+    flushed_s, was_flushed
+        When the five-minute flush last moved it, and whether that led to the attempt under way.
     """
 
     members: tuple[PodInfo, ...]
     timestamp_s: float
     first_seen_s: float
     attempts: int = 0
+    attempt_began_s: float = 0.0
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     rejected_by: frozenset[str] = frozenset()
-    rejected_rules: frozenset[str] = field(default_factory=frozenset)
+    rejected_rules: frozenset[str] = frozenset()
+    gated_by: str = ""
+    problem: str = ""
+    waits_for_update: bool = False
+    first_active_s: float | None = None
+    flushed_s: float | None = None
+    was_flushed: bool = False
 
     @property
     def pod(self) -> PodInfo:

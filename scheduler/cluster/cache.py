@@ -1,0 +1,300 @@
+"""Cache: nodes and the Pods of all schedulers on them, as the watch shows them and as we have decided.
+
+A Pod is Initial -> Assumed -> Added -> Deleted, by UID. `assume` counts it on its node before the API server
+knows; the watch confirms that, `forget` takes it back, and nothing else does: assumptions never expire.
+
+Source: kube-scheduler v1.37 backend/cache/cache.go (behaviour).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from scheduler.cluster.changes import bound_to
+from scheduler.cluster.nominator import Nominator
+from scheduler.errors import CacheCorruptedError, InvalidObjectError
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.nodes import MAX_ADVERTISED
+from scheduler.model.objects import Node, Pod
+from scheduler.model.pods import PodInfo
+from scheduler.model.signals import SignalTable
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.state import ClusterState, PodListener
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPod:
+    """A Pod on a row. `problem` says why its usage is unknown: then it makes its node infeasible."""
+
+    pod: PodInfo
+    node_name: str
+    row: int
+    is_assumed: bool = False
+    problem: str = ""
+
+
+class Cache:
+    """The one owner of the ClusterState; all changes go through here.
+
+    Nodes and Pods that cannot be read stand in `unreadable_nodes` (name -> problem) and `unreadable_pods`
+    (UID -> problem).
+    """
+
+    def __init__(self, indexes: Sequence[PodListener] = ()) -> None:
+        self.state = ClusterState(indexes=indexes)
+        self.nominator = Nominator(self.state)
+        self.unreadable_nodes: dict[str, str] = {}
+        self.unreadable_pods: dict[str, str] = {}
+        self._pods: dict[str, CachedPod] = {}
+        self._n_assumed = 0
+        self._identity_generation = 0
+        self._is_identity_stale = True
+
+    # -- nodes ----------------------------------------------------------------------------------------------
+
+    def node(self, name: str) -> Node | None:
+        row = self.state.nodes.row_of(name)
+        return None if row is None else self.state.nodes.objects[row]
+
+    def nodes(self) -> list[Node]:
+        return [node for node in self.state.nodes.objects if node is not None]
+
+    def set_node(self, node: Node) -> Node | None:
+        """Add or replace a node; return the one before.
+
+        One with an impossible quantity is set aside: it and what stood there before take no Pods.
+        """
+        name = node.metadata.name
+        old = self.node(name)
+        if old is not None and is_same_version(old, node):
+            return old
+        try:
+            self.state.set_node(node)
+        except InvalidObjectError as error:
+            return self.set_node_aside(name, str(error))
+        self.unreadable_nodes.pop(name, None)
+        if old is None or _names(old) != _names(node):
+            self._is_identity_stale = True
+        return old
+
+    def set_node_aside(self, name: str, problem: str) -> Node | None:
+        """Take a node that cannot be read out of scheduling; return the one before."""
+        if self.unreadable_nodes.get(name) != problem:
+            _log.warning("node %s cannot be read and takes no Pods until it can: %s", name, problem)
+        old = self._drop_node(name)
+        self.unreadable_nodes[name] = problem
+        return old
+
+    def remove_node(self, name: str) -> Node | None:
+        """Remove a node; Pods bound to its name stay counted. Return it if it was known."""
+        self.unreadable_nodes.pop(name, None)
+        return self._drop_node(name)
+
+    def _drop_node(self, name: str) -> Node | None:
+        old = self.node(name)
+        if old is not None:
+            self.state.remove_node(name)
+            self._is_identity_stale = True
+        return old
+
+    def identity(self) -> NodeIdentity | None:
+        """Return the names of all nodes if any changed since the last call, else None."""
+        if not self._is_identity_stale:
+            return None
+        self._is_identity_stale = False
+        self._identity_generation += 1
+        return NodeIdentity.of(self._identity_generation, self.nodes())
+
+    # -- Pods -----------------------------------------------------------------------------------------------
+
+    def get(self, uid: str) -> CachedPod | None:
+        return self._pods.get(uid)
+
+    def pods(self) -> list[CachedPod]:
+        return list(self._pods.values())
+
+    def is_placed(self, uid: str) -> bool:
+        """Return whether a Pod is assumed or bound."""
+        return uid in self._pods
+
+    def is_assumed(self, uid: str) -> bool:
+        known = self._pods.get(uid)
+        return known is not None and known.is_assumed
+
+    def assume(self, pod: PodInfo, node_name: str) -> None:
+        """Count a pending Pod on a node from now on; it is no longer nominated.
+
+        Raises
+        ------
+        InvalidObjectError
+            Its usage cannot be read; nothing has changed.
+        CacheCorruptedError
+            It is on a node already.
+        """
+        if pod.uid in self._pods:
+            raise CacheCorruptedError(f"Pod {pod} is assumed on {node_name} but is on {self._pods[pod.uid].node_name}")
+        problem = _usage_problem(pod)
+        if problem:
+            raise InvalidObjectError(problem)
+        self.nominator.remove(pod.uid)
+        self._put(pod, node_name, is_assumed=True)
+
+    def forget(self, uid: str) -> PodInfo | None:
+        """Take back `assume`; return the Pod as it would have been bound, None if it is not assumed any more."""
+        known = self._pods.get(uid)
+        if known is None or not known.is_assumed:
+            return None
+        self._take(known)
+        return bound_to(known.pod, known.node_name)
+
+    def add_pod(self, pod: PodInfo, problem: str = "") -> bool:
+        """Take in a bound Pod: a new one, the confirmation of an assumed one or an update.
+
+        Return False for a version that is known. `problem` says why the Pod cannot be read; one whose usage
+        cannot be worked out counts as unreadable too.
+
+        Raises
+        ------
+        CacheCorruptedError
+            A confirmed Pod has changed its node, which no API server lets pass.
+        """
+        known = self._pods.get(pod.uid)
+        node_name = pod.pod.spec.node_name
+        if known is None:
+            self._put(pod, node_name, problem=problem)
+            return True
+        if known.is_assumed:
+            if known.node_name != node_name:
+                _log.warning("Pod %s was assumed on %s but is bound to %s", pod, known.node_name, node_name)
+        elif is_same_version(known.pod.pod, pod.pod):
+            return False
+        elif known.node_name != node_name:
+            raise CacheCorruptedError(f"Pod {pod} is on {known.node_name}, but an update shows it on {node_name}")
+        elif not (problem or known.problem) and _occupies_the_same(known.pod, pod):
+            self._swap(known, pod)
+            return True
+        self._take(known, keep_row=known.node_name == node_name)
+        self._put(pod, node_name, problem=problem)
+        return True
+
+    def update_pod(self, pod: PodInfo, problem: str = "") -> bool:
+        """Take in an update as `add_pod` does; CacheCorruptedError for a Pod that is on no node."""
+        if pod.uid not in self._pods:
+            raise CacheCorruptedError(f"Pod {pod} was updated on {pod.pod.spec.node_name} but never added")
+        return self.add_pod(pod, problem)
+
+    def remove_pod(self, uid: str) -> CachedPod | None:
+        """Remove a Pod, assumed or bound; return it if it was known."""
+        known = self._pods.get(uid)
+        if known is not None:
+            self._take(known)
+        return known
+
+    def _put(self, pod: PodInfo, node_name: str, *, is_assumed: bool = False, problem: str = "") -> None:
+        problem = problem or _usage_problem(pod)
+        row = self.state.nodes.ensure_row(node_name)
+        if problem:
+            _log.warning("Pod %s cannot be read, so node %s takes no Pods: %s", pod, node_name, problem)
+            self.unreadable_pods[pod.uid] = problem
+            self.state.place_unreadable(row, 1)
+        else:
+            self.state.place(pod, row)
+        self._pods[pod.uid] = CachedPod(pod, node_name, row, is_assumed, problem)
+        self._n_assumed += is_assumed
+
+    def _take(self, known: CachedPod, *, keep_row: bool = False) -> None:
+        nodes, uid, row = self.state.nodes, known.pod.uid, known.row
+        if nodes.row_of(known.node_name) != row:
+            raise CacheCorruptedError(f"Pod {known.pod} is on row {row}, which is not that of {known.node_name}")
+        if known.problem:
+            self.state.place_unreadable(row, -1)
+            del self.unreadable_pods[uid]
+        else:
+            self._check_on_row(known)
+            self.state.displace(known.pod, row)
+        del self._pods[uid]
+        self._n_assumed -= known.is_assumed
+        if not keep_row:
+            nodes.release_row(row)
+
+    def _swap(self, known: CachedPod, pod: PodInfo) -> None:
+        """Replace a Pod that occupies what it did: the row has not changed for anyone who counts."""
+        self._check_on_row(known)
+        self.state.epoch += 1
+        self.state.pods[known.row][pod.uid] = pod
+        self._pods[pod.uid] = CachedPod(pod, known.node_name, known.row)
+
+    def _check_on_row(self, known: CachedPod) -> None:
+        if known.pod.uid not in self.state.pods.get(known.row, {}):
+            raise CacheCorruptedError(f"Pod {known.pod} was placed on {known.node_name}, whose row lacks it")
+
+    # -- what others take -----------------------------------------------------------------------------------
+
+    def snapshot(self, signals: SignalTable, now_s: float) -> Snapshot:
+        """Return the world as it is now, valid until the next change."""
+        return Snapshot(self.state, signals, now_s)
+
+    def counts(self) -> dict[str, int]:
+        """Return the sizes by the value of `type` in `scheduler_cache_size`."""
+        return {"nodes": self.state.nodes.n_alive, "pods": len(self._pods), "assumed_pods": self._n_assumed}
+
+    def differences(self, nodes: Iterable[Node], pods: Iterable[PodInfo]) -> list[str]:
+        """Compare with fresh lists of all nodes and of all Pods that have a node; return what is wrong.
+
+        Assumed Pods are right whether the list has them or not. `missed`: listed but not cached; `redundant`:
+        cached but not listed.
+        """
+        known = {node.metadata.name for node in self.nodes()} | self.unreadable_nodes.keys()
+        listed = {node.metadata.name for node in nodes}
+        bound = {pod.uid: pod for pod in pods}
+        wrong = [f"missed node {name}" for name in sorted(listed - known)]
+        wrong += [f"redundant node {name}" for name in sorted(known - listed)]
+        wrong += [f"missed Pod {pod}" for uid, pod in bound.items() if uid not in self._pods]
+        for uid, cached in self._pods.items():
+            if uid not in bound:
+                wrong += [] if cached.is_assumed else [f"redundant Pod {cached.pod}"]
+            elif bound[uid].pod.spec.node_name != cached.node_name:
+                wrong.append(f"Pod {cached.pod} is on {bound[uid].pod.spec.node_name}, cached on {cached.node_name}")
+        return wrong
+
+
+def is_same_version(old: Node | Pod, new: Node | Pod) -> bool:
+    """Return whether an update brings nothing: kubernetes#96071."""
+    before, after = old.metadata, new.metadata
+    return before.resource_version != "" and (before.uid, before.resource_version) == (
+        after.uid,
+        after.resource_version,
+    )
+
+
+def _names(node: Node) -> dict[str, int]:
+    return NodeIdentity.of(0, [node]).aliases
+
+
+def _usage_problem(pod: PodInfo) -> str:
+    try:
+        requests, scored = pod.usage
+        _ = pod.host_ports
+    except InvalidObjectError as error:
+        return str(error)
+    for amount in (*requests.values(), *scored):
+        if not 0 <= amount <= MAX_ADVERTISED:
+            return f"requests of {amount}, outside 0..{MAX_ADVERTISED}"
+    return ""
+
+
+def _occupies_the_same(old: PodInfo, new: PodInfo) -> bool:
+    if _usage_problem(new):
+        return False
+    before, after = old.pod, new.pod
+    return (
+        before.spec == after.spec
+        and old.labels == new.labels
+        and old.usage == new.usage
+        and before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
+        and before.status.start_time == after.status.start_time
+    )

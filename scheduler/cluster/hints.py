@@ -1,0 +1,102 @@
+"""Hints: what the plugins of each profile say about who enters the queue and which event helps whom.
+
+Source: kube-scheduler v1.37 backend/queue/scheduling_queue.go isPodWorthRequeuing (behaviour).
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Mapping
+
+from scheduler.cluster.ports import QueueProfile
+from scheduler.framework.events import ClusterEvent, EventInterest, QueueingHint, Resource
+from scheduler.framework.queued import QueuedEntity
+from scheduler.model.pods import PodInfo
+
+_log = logging.getLogger(__name__)
+
+
+class Strategy(enum.IntEnum):
+    """Where an event sends an entity; of several events the greatest wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    SPREAD = 2
+    """To the active queue without backoff, but not all at once."""
+    IMMEDIATELY = 3
+
+
+class Hints:
+    def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
+        self._profiles = profiles
+
+    def is_of_interest(self, event: ClusterEvent) -> bool:
+        """Return whether any plugin asked for the event, or it is one that nobody has to ask for."""
+        if event.is_wildcard or event.rules:
+            return True
+        profiles = self._profiles.values()
+        return any(i.covers(event) for profile in profiles for interests in profile.events.values() for i in interests)
+
+    def strategy(self, entity: QueuedEntity, event: ClusterEvent) -> Strategy:
+        """Return what an event does for a waiting entity; a group goes as far as its luckiest member."""
+        if entity.waits_for_update:
+            return Strategy.SKIP
+        if event.is_wildcard:
+            return Strategy.AFTER_BACKOFF
+        if entity.gated_by and not self._is_for_gate(entity, event):
+            return Strategy.SKIP
+        if not entity.rejected_by:
+            return Strategy.AFTER_BACKOFF
+        if event.resource in (Resource.SIGNALS, Resource.RULES):
+            return self._rules_strategy(entity, event)
+        return Strategy.AFTER_BACKOFF if self._is_hinted(entity, event) else Strategy.SKIP
+
+    def run_pre_enqueue(self, entity: QueuedEntity) -> None:
+        """Set `gated_by` to the first plugin that keeps the entity out, the one that did so last time first."""
+        gate = "" if entity.problem else next((g for m in entity.members if (g := self._gate(m, entity))), "")
+        entity.gated_by = gate
+        if gate:
+            entity.rejected_by |= {gate}
+
+    def _gate(self, pod: PodInfo, entity: QueuedEntity) -> str:
+        plugins = self._profiles[pod.pod.spec.scheduler_name].pre_enqueue
+        for plugin in sorted(plugins, key=lambda plugin: plugin.name != entity.gated_by):
+            try:
+                refusal = plugin.pre_enqueue(pod)
+            except Exception:  # noqa: BLE001 - a plugin that raises keeps this one Pod out, and the flush asks again
+                _log.exception("PreEnqueue plugin %s raised for Pod %s, which stays out of the queue", plugin.name, pod)
+                return plugin.name
+            if refusal is not None:
+                return plugin.name
+        return ""
+
+    def _rules_strategy(self, entity: QueuedEntity, event: ClusterEvent) -> Strategy:
+        concerned = bool(entity.rejected_rules & event.rules)
+        if not concerned and not entity.rejected_rules:
+            # Refused by plugins that read signals without rules: they have to ask for these events.
+            concerned = self._is_hinted(entity, event)
+        if not concerned:
+            return Strategy.SKIP
+        return Strategy.IMMEDIATELY if event.resource is Resource.RULES else Strategy.SPREAD
+
+    def _is_for_gate(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
+        interests = self._profiles[entity.pod.pod.spec.scheduler_name].events.get(entity.gated_by, ())
+        return any(interest.covers(event) for interest in interests)
+
+    def _is_hinted(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
+        for member in entity.members:
+            events = self._profiles[member.pod.spec.scheduler_name].events
+            for plugin in entity.rejected_by:
+                for interest in events.get(plugin, ()):
+                    if interest.covers(event) and _ask(plugin, interest, member, event):
+                        return True
+        return False
+
+
+def _ask(plugin: str, interest: EventInterest, pod: PodInfo, event: ClusterEvent) -> bool:
+    try:
+        return interest.hint(pod, event) is QueueingHint.QUEUE
+    except Exception:  # noqa: BLE001 - a broken hint must not strand the Pod: trying it again is the safe answer
+        _log.exception("queueing hint of %s raised for Pod %s on %s; the Pod is tried again", plugin, pod, event.label)
+        return True

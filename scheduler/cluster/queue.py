@@ -1,0 +1,390 @@
+"""SchedulingQueue: every pending Pod of ours, in exactly one place.
+
+    add ──> active ──pop──> in flight ──done──> (bound)
+              ^  ^              |
+              |  └── backoff <──┤ requeue_failed
+              |        ^        v
+              └────────┴── unschedulable, gated
+
+Source: kube-scheduler v1.37 backend/queue (behaviour). Ours are: the events about signals and rules, which
+skip backoff, and Pods that wait for their own update only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from scheduler.cluster.backoff import DEFAULT_TIMINGS, BackoffQueue, Timings
+from scheduler.cluster.changes import is_respecified, pod_changes
+from scheduler.cluster.heap import KeyedHeap
+from scheduler.cluster.hints import Hints, Strategy
+from scheduler.cluster.inflight import Attempt, InFlight
+from scheduler.cluster.nominator import Nominator
+from scheduler.cluster.ports import UNOBSERVED, QueueObserver, QueueProfile
+from scheduler.cluster.spread import Spread
+from scheduler.cluster.waiting import WaitingPool
+from scheduler.framework.events import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF,
+    SCHEDULE_ATTEMPT_FAILURE,
+    SIGNALS_REFRESHED,
+    UNSCHEDULABLE_TIMEOUT,
+    UNSCHEDULED_POD_ADD,
+    Action,
+    ClusterEvent,
+    Resource,
+)
+from scheduler.framework.queued import QueuedEntity
+from scheduler.model.pods import PodInfo
+
+_log = logging.getLogger(__name__)
+
+_ACTIVATED = ClusterEvent(Resource.WILDCARD, Action(0), FORCE_ACTIVATE)
+
+
+class SchedulingQueue:
+    """All times are monotonic seconds; `now_s` must never go back."""
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        nominator: Nominator,
+        timings: Timings = DEFAULT_TIMINGS,
+        observer: QueueObserver = UNOBSERVED,
+    ) -> None:
+        # One QueueSort for all profiles: the settings refuse any other configuration.
+        sort_key = next(iter(profiles.values())).queue_sort.sort_key
+        self._nominator = nominator
+        self._timings = timings
+        self._observer = observer
+        self._hints = Hints(profiles)
+        self._active = KeyedHeap(sort_key)
+        self._backoff = BackoffQueue(timings, sort_key)
+        self._waiting = WaitingPool()
+        self._spread = Spread(timings.signal_spread_s, timings.max_activations_per_s, sort_key)
+        self._in_flight = InFlight()
+        self._next_flush_s: float | None = None
+
+    # -- what the router tells ------------------------------------------------------------------------------
+
+    def add(self, pod: PodInfo, now_s: float, problem: str = "") -> None:
+        """Take in a pending Pod; `problem` says why it cannot be read, its attempt has to fail with that."""
+        attempt = self._in_flight.get(pod.uid)
+        if attempt is not None:
+            attempt.saw(pod, problem)
+            return
+        known = self.get(pod.uid)
+        if known is not None:
+            self.update(known, pod, now_s, problem)
+            return
+        self._nominator.add(pod, pod.pod.status.nominated_node_name)
+        self._to_active(QueuedEntity((pod,), now_s, now_s, problem=problem), UNSCHEDULED_POD_ADD, now_s)
+
+    def update(self, old: PodInfo, new: PodInfo, now_s: float, problem: str = "") -> None:
+        """Replace a pending Pod and bring it back if the change may help it; an unknown one is added."""
+        attempt = self._in_flight.get(new.uid)
+        if attempt is not None:
+            attempt.saw(new, problem)
+            attempt.own += pod_changes(old, new, Resource.TARGET_POD)
+            return
+        entity = self._find(new.uid)
+        if entity is None:
+            self.add(new, now_s, problem)
+            return
+        self._nominator.update(old, new)
+        entity.members, entity.problem = (new,), problem
+        if entity.uid in self._active:
+            self._active.add(entity)
+        elif entity.uid in self._waiting:
+            self._update_waiting(entity, old, new, now_s)
+        else:
+            self._backoff.add(entity)
+
+    def delete(self, uid: str) -> PodInfo | None:
+        """Let go of a Pod that was deleted or bound; return it if it was known."""
+        self._nominator.remove(uid)
+        attempt = self._in_flight.finish(uid)
+        if attempt is not None:
+            return attempt.latest
+        self._spread.discard(uid)
+        entity = self._active.remove(uid) or self._backoff.remove(uid) or self._waiting.remove(uid)
+        return None if entity is None else entity.pod
+
+    def on_event(self, event: ClusterEvent, now_s: float, max_priority: int | None = None) -> None:
+        """Bring back the waiting Pods that an event may help, as far as their priority is not above the limit."""
+        if not self._hints.is_of_interest(event):
+            return
+        for group in self._waiting.groups():
+            if max_priority is not None and group[0].priority > max_priority:
+                continue
+            strategy = self._hints.strategy(group[0], event)
+            if strategy is not Strategy.SKIP:
+                for entity in group:
+                    self._place(entity, strategy, event.label, now_s)
+        if event.rules:
+            self._end_backoff(event, now_s)
+        self._in_flight.record(event)
+
+    # -- what the loop does ---------------------------------------------------------------------------------
+
+    def pop(self, now_s: float) -> QueuedEntity | None:
+        """Take the next entity, which is in flight until `done` or one of the `requeue` calls.
+
+        With nothing in the active queue one that is still backing off comes early, unless it had failed.
+        """
+        self.tick(now_s)
+        entity = self._active.pop()
+        if entity is None:
+            entity = self._backoff.pop_early()
+            if entity is None:
+                return None
+            self._observer.incoming(POP_FROM_BACKOFF, "active")
+        entity.attempts += 1
+        if entity.first_active_s is None:
+            entity.first_active_s = now_s
+        entity.attempt_began_s = now_s
+        self._in_flight.start(entity)
+        return entity
+
+    def done(self, uid: str) -> None:
+        """End the recording of events for an attempt: nothing but an error can bring its Pod back now.
+
+        The Pod stays known until `delete`, because its bind may still fail.
+        """
+        self._in_flight.settle(uid)
+
+    def requeue_failed(
+        self, entity: QueuedEntity, rejected_by: frozenset[str], rejected_rules: frozenset[str], now_s: float
+    ) -> bool:
+        """Take back an entity after its attempt; False if it was deleted or bound meanwhile.
+
+        Events that came during the attempt count as if they came now. No plugin refused it means that it failed
+        by an error.
+        """
+        attempt = self._take_back(entity, now_s)
+        if attempt is None:
+            return False
+        entity.rejected_by, entity.rejected_rules = rejected_by, rejected_rules
+        strategy = Strategy.AFTER_BACKOFF
+        if rejected_by:
+            entity.consecutive_errors = 0
+            entity.unschedulable_count += 1
+            events = self._in_flight.events_since(attempt)
+            strategy = max((self._hints.strategy(entity, event) for event in events), default=Strategy.SKIP)
+        else:
+            entity.consecutive_errors += 1
+        self._in_flight.finish(entity.uid)
+        self._place(entity, strategy, SCHEDULE_ATTEMPT_FAILURE, now_s)
+        return True
+
+    def requeue_error(self, entity: QueuedEntity, now_s: float) -> bool:
+        """Take back an entity whose attempt failed by an error, as `requeue_failed`."""
+        return self.requeue_failed(entity, frozenset(), frozenset(), now_s)
+
+    def requeue_until_update(self, entity: QueuedEntity, now_s: float) -> bool:
+        """Take back a Pod refused for what it is; nothing but an update of it, not of its status, helps."""
+        attempted = entity.pod
+        if self._take_back(entity, now_s) is None:
+            return False
+        self._in_flight.finish(entity.uid)
+        entity.consecutive_errors += 1
+        entity.rejected_by = entity.rejected_rules = frozenset()
+        entity.waits_for_update = not is_respecified(attempted, entity.pod)
+        strategy = Strategy.SKIP if entity.waits_for_update else Strategy.AFTER_BACKOFF
+        self._place(entity, strategy, SCHEDULE_ATTEMPT_FAILURE, now_s)
+        return True
+
+    def nominate(self, uid: str, node_name: str) -> None:
+        """Promise a pending Pod a node, or take the promise back with ""; unknown Pods are ignored."""
+        pod = self.get(uid)
+        if pod is not None:
+            self._nominator.add(pod, node_name)
+
+    def activate(self, uid: str, now_s: float) -> None:
+        """Move a Pod to the active queue whatever refused it; one in flight comes back after backoff if refused."""
+        attempt = self._in_flight.get(uid)
+        if attempt is not None:
+            attempt.own.append(_ACTIVATED)
+            return
+        entity = self._waiting.get(uid)
+        if entity is not None:
+            self._to_active(entity, FORCE_ACTIVATE, now_s)
+            return
+        entity = self._backoff.remove(uid)
+        if entity is not None:
+            self._to_active(entity, FORCE_ACTIVATE, now_s, is_checked=True)
+
+    def tick(self, now_s: float) -> None:
+        """Do what time alone brings: ends of backoff, spread activations, the flush. Cheap if nothing is due."""
+        for entity in self._backoff.pop_completed(now_s):
+            self._to_active(entity, BACKOFF_COMPLETE, now_s, is_checked=True)
+        while (uid := self._spread.release(now_s)) is not None:
+            freed = self._waiting.get(uid)
+            if freed is not None:
+                self._to_active(freed, SIGNALS_REFRESHED, now_s)
+        if self._next_flush_s is None:
+            self._next_flush_s = now_s + self._timings.flush_interval_s
+        elif now_s >= self._next_flush_s:
+            self._next_flush_s = now_s + self._timings.flush_interval_s
+            self._flush(now_s)
+
+    # -- what one may ask -----------------------------------------------------------------------------------
+
+    def next_deadline(self, now_s: float) -> float | None:
+        """Return when `pop` or `tick` next has something to do, `now_s` if at once, None for never."""
+        if len(self._active) or self._backoff.has_early:
+            return now_s
+        deadlines = [self._backoff.next_deadline(), self._spread.next_deadline()]
+        if len(self._waiting):
+            deadlines.append(now_s if self._next_flush_s is None else self._next_flush_s)
+        known = [deadline for deadline in deadlines if deadline is not None]
+        return max(now_s, min(known)) if known else None
+
+    def get(self, uid: str) -> PodInfo | None:
+        """Return a pending Pod as last seen, in whichever place it is."""
+        attempt = self._in_flight.get(uid)
+        if attempt is not None:
+            return attempt.latest
+        entity = self._find(uid)
+        return None if entity is None else entity.pod
+
+    def place_of(self, uid: str) -> str:
+        """Return active, backoff, error-backoff, unschedulable, gated or in-flight, "" if it is unknown."""
+        if self._in_flight.get(uid) is not None:
+            return "in-flight"
+        if uid in self._active:
+            return "active"
+        if self._backoff.get(uid) is not None:
+            return "error-backoff" if self._backoff.is_error(uid) else "backoff"
+        waiting = self._waiting.get(uid)
+        if waiting is None:
+            return ""
+        return "gated" if waiting.gated_by else "unschedulable"
+
+    def uids(self) -> list[str]:
+        """Return the UIDs of all pending Pods, those in flight included."""
+        return [entity.uid for entity in chain(self._entities(), (attempt.entity for attempt in self._in_flight))]
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of entities by the value of `queue` in `scheduler_pending_pods`."""
+        n_gated = self._waiting.n_gated
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff),
+            "unschedulable": len(self._waiting) - n_gated,
+            "gated": n_gated,
+        }
+
+    def counts_by_plugin(self) -> dict[tuple[str, str], int]:
+        """Return (plugin, schedulerName) -> number of Pods that it refused last: `scheduler_unschedulable_pods`."""
+        return Counter(
+            (plugin, entity.pod.pod.spec.scheduler_name) for entity in self._entities() for plugin in entity.rejected_by
+        )
+
+    @property
+    def n_in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def n_in_flight_events(self) -> int:
+        return self._in_flight.n_events
+
+    # -- how entities move ----------------------------------------------------------------------------------
+
+    def _entities(self) -> Iterator[QueuedEntity]:
+        return chain(self._active, self._backoff, self._waiting)
+
+    def _find(self, uid: str) -> QueuedEntity | None:
+        return self._active.get(uid) or self._backoff.get(uid) or self._waiting.get(uid)
+
+    def _place(self, entity: QueuedEntity, strategy: Strategy, label: str, now_s: float) -> None:
+        """Put an entity, taken back or waiting, where its strategy sends it."""
+        if strategy is Strategy.SKIP:
+            self._wait(entity, label)
+        elif strategy is Strategy.SPREAD:
+            self._spread.add(entity, now_s)
+            self._wait(entity, label)
+        elif strategy is Strategy.AFTER_BACKOFF and self._backoff.is_waiting(entity, now_s):
+            # One with a time in the spread would come back later by way of its backoff.
+            if entity.uid not in self._spread:
+                self._to_backoff(entity, label)
+        else:
+            self._to_active(entity, label, now_s)
+
+    def _to_active(self, entity: QueuedEntity, label: str, now_s: float, is_checked: bool = False) -> None:
+        if not is_checked:
+            self._hints.run_pre_enqueue(entity)
+        if entity.gated_by:
+            self._wait(entity, label)
+            return
+        self._leave_waiting(entity)
+        if entity.first_active_s is None:
+            entity.first_active_s = now_s
+        self._active.add(entity)
+        self._observer.incoming(label, "active")
+
+    def _to_backoff(self, entity: QueuedEntity, label: str) -> None:
+        self._hints.run_pre_enqueue(entity)
+        if entity.gated_by:
+            self._wait(entity, label)
+            return
+        self._leave_waiting(entity)
+        self._backoff.add(entity)
+        self._observer.incoming(label, "backoff")
+
+    def _wait(self, entity: QueuedEntity, label: str) -> None:
+        if entity.gated_by:
+            # The flush brought it here, not to an attempt.
+            entity.was_flushed = False
+        if self._waiting.add(entity):
+            self._observer.incoming(label, "unschedulable")
+
+    def _leave_waiting(self, entity: QueuedEntity) -> None:
+        self._waiting.remove(entity.uid)
+        self._spread.discard(entity.uid)
+
+    def _update_waiting(self, entity: QueuedEntity, old: PodInfo, new: PodInfo, now_s: float) -> None:
+        if entity.waits_for_update and is_respecified(old, new):
+            entity.waits_for_update = False
+            self._place(entity, Strategy.AFTER_BACKOFF, "TargetPodUpdate", now_s)
+            return
+        for event in pod_changes(old, new, Resource.TARGET_POD):
+            strategy = self._hints.strategy(entity, event)
+            if strategy is not Strategy.SKIP:
+                self._place(entity, strategy, event.label, now_s)
+                break
+        if entity.uid in self._waiting:
+            self._waiting.add(entity)
+
+    def _take_back(self, entity: QueuedEntity, now_s: float) -> Attempt | None:
+        """Bring an entity up to date after its attempt; None where the Pod must not come back."""
+        attempt = self._in_flight.get(entity.uid)
+        if attempt is None:
+            _log.debug("Pod %s went away during its attempt", entity.pod)
+            return None
+        entity.members, entity.problem = (attempt.latest,), attempt.problem
+        entity.timestamp_s = now_s
+        entity.was_flushed = entity.waits_for_update = False
+        entity.flushed_s = None
+        self._nominator.add(attempt.latest, attempt.latest.pod.status.nominated_node_name)
+        return attempt
+
+    def _end_backoff(self, event: ClusterEvent, now_s: float) -> None:
+        """Pods that a rule may have freed do not wait for their backoff, wherever they are."""
+        for entity in self._backoff.refused():
+            if entity.rejected_rules & event.rules:
+                self._backoff.remove(entity.uid)
+                strategy = self._hints.strategy(entity, event)
+                self._place(entity, strategy, event.label, now_s)
+
+    def _flush(self, now_s: float) -> None:
+        for entity in self._waiting:
+            since_s = max(entity.timestamp_s, entity.flushed_s or entity.timestamp_s)
+            if now_s - since_s > self._timings.max_unschedulable_s and not entity.waits_for_update:
+                entity.was_flushed = True
+                entity.flushed_s = now_s
+                self._place(entity, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now_s)

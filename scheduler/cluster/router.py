@@ -1,0 +1,201 @@
+"""Router: what the watch threads read, turned into calls on the cache and the queue.
+
+Source: kube-scheduler v1.37 eventhandlers.go (behaviour).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Container, Iterable
+
+from scheduler.cluster.cache import Cache, CachedPod, is_same_version
+from scheduler.cluster.changes import bound_to, node_changes, pod_added, pod_changes, pod_deleted
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.framework.events import Action, ClusterEvent, Resource
+from scheduler.model.objects import Node, Pod, PodSpec, UnreadablePod
+from scheduler.model.pods import PodInfo
+
+_log = logging.getLogger(__name__)
+
+DELETED = "DELETED"
+_TERMINAL = ("Succeeded", "Failed")
+
+Object = Pod | UnreadablePod | Node
+
+
+def _nobody(_uid: str) -> None:
+    """Nothing waits for Pods that vanish."""
+
+
+class Router:
+    """Called on the deciding thread with one message after the other.
+
+    `scheduler_names` are those of our profiles. `assumed_gone` is told the UID of each Pod that was deleted,
+    or is about to be, between its assumption and the end of its binding: what waits for it may give up.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        scheduler_names: Container[str],
+        assumed_gone: Callable[[str], None] = _nobody,
+    ) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._scheduler_names = scheduler_names
+        self._assumed_gone = assumed_gone
+        # Every Pod in the cache or the queue: namespace/name -> UID.
+        self._uid_of: dict[str, str] = {}
+
+    def replaced(self, kind: str, objects: Iterable[Object], now_s: float) -> None:
+        """Take a whole list, first or new: what it lacks was deleted, the rest was added or changed.
+
+        Raises
+        ------
+        CacheCorruptedError
+            As `Cache.add_pod`.
+        """
+        listed = list(objects)
+        if kind == "Node":
+            names = {node.metadata.name for node in listed}
+            for node in self._cache.nodes():
+                if node.metadata.name not in names:
+                    self._node_deleted(node.metadata.name, now_s)
+            for name in self._cache.unreadable_nodes.keys() - names:
+                self._cache.remove_node(name)
+        else:
+            uids = {pod.metadata.uid for pod in listed}
+            for key, uid in list(self._uid_of.items()):
+                if uid not in uids:
+                    self._pod_gone(uid, key, now_s)
+        for item in listed:
+            self.changed(kind, "MODIFIED", item, now_s)
+
+    def changed(self, kind: str, type_: str, item: Object, now_s: float) -> None:
+        """Take one watch event: `type_` is ADDED, MODIFIED or DELETED, of which the first two are one thing here.
+
+        Raises
+        ------
+        CacheCorruptedError
+            As `Cache.add_pod`.
+        """
+        if isinstance(item, Node):
+            if type_ == DELETED:
+                self._node_deleted(item.metadata.name, now_s)
+            else:
+                self._node_set(item, now_s)
+            return
+        uid, key = item.metadata.uid, f"{item.metadata.namespace}/{item.metadata.name}"
+        namesake = self._uid_of.get(key, uid)
+        if namesake != uid and type_ != DELETED:
+            # Its deletion fell into a gap of the watch.
+            self._pod_gone(namesake, key, now_s)
+        if type_ == DELETED or (isinstance(item, Pod) and item.status.phase in _TERMINAL):
+            self._pod_gone(uid, key, now_s)
+        else:
+            pod, problem = _info(item)
+            if pod.pod.spec.node_name:
+                self._assigned(pod, problem, now_s)
+            elif pod.pod.spec.scheduler_name in self._scheduler_names:
+                self._pending(pod, problem, now_s)
+
+    def node_unreadable(self, name: str, problem: str, now_s: float) -> None:
+        """Set aside a node of which only the name could be read."""
+        old = self._cache.set_node_aside(name, problem)
+        if old is not None:
+            self._queue.on_event(ClusterEvent.of(Resource.NODE, Action.DELETE, old), now_s)
+
+    # -- nodes ----------------------------------------------------------------------------------------------
+
+    def _node_set(self, node: Node, now_s: float) -> None:
+        name = node.metadata.name
+        known = self._cache.node(name)
+        if known is not None and known.metadata.uid != node.metadata.uid:
+            self._node_deleted(name, now_s)
+        old = self._cache.set_node(node)
+        if name in self._cache.unreadable_nodes:
+            events = [] if old is None else [ClusterEvent.of(Resource.NODE, Action.DELETE, old)]
+        elif old is None:
+            events = [ClusterEvent.of(Resource.NODE, Action.ADD, None, node)]
+        else:
+            events = node_changes(old, node)
+        for event in events:
+            self._queue.on_event(event, now_s)
+
+    def _node_deleted(self, name: str, now_s: float) -> None:
+        old = self._cache.remove_node(name)
+        if old is not None:
+            self._queue.on_event(ClusterEvent.of(Resource.NODE, Action.DELETE, old), now_s)
+
+    # -- Pods -----------------------------------------------------------------------------------------------
+
+    def _assigned(self, pod: PodInfo, problem: str, now_s: float) -> None:
+        known = self._cache.get(pod.uid)
+        if not self._cache.add_pod(pod, problem):
+            return
+        self._uid_of[pod.key] = pod.uid
+        if known is not None and not known.is_assumed:
+            for event in pod_changes(known.pod, pod, Resource.ASSIGNED_POD):
+                self._queue.on_event(event, now_s)
+            return
+        self._queue.delete(pod.uid)
+        if known is not None and known.node_name != pod.pod.spec.node_name:
+            self._left(known, now_s)
+        self._queue.on_event(pod_added(pod), now_s)
+
+    def _pending(self, pod: PodInfo, problem: str, now_s: float) -> None:
+        placed = self._cache.get(pod.uid)
+        if placed is not None and not placed.is_assumed:
+            _log.warning("Pod %s is on %s; an older version without a node is ignored", pod, placed.node_name)
+            return
+        known = self._queue.get(pod.uid)
+        if known is not None and is_same_version(known.pod, pod.pod):
+            return
+        self._uid_of[pod.key] = pod.uid
+        if placed is not None:
+            if known is not None:
+                self._queue.update(known, pod, now_s, problem)
+            if pod.pod.metadata.deletion_timestamp is not None:
+                self._assumption_ends(placed, now_s)
+        elif known is None:
+            self._queue.add(pod, now_s, problem)
+        else:
+            self._queue.update(known, pod, now_s, problem)
+            nominated = known.pod.status.nominated_node_name
+            if nominated and nominated != pod.pod.status.nominated_node_name:
+                self._queue.on_event(pod_deleted(known), now_s, max_priority=known.priority)
+
+    def _pod_gone(self, uid: str, key: str, now_s: float) -> None:
+        """Let go of a Pod wherever it is, and let others use its place."""
+        pending = self._queue.get(uid)
+        nominated = self._cache.nominator.node_of(uid)
+        self._queue.delete(uid)
+        placed = self._cache.get(uid)
+        if self._uid_of.get(key) == uid:
+            del self._uid_of[key]
+        if placed is None:
+            if pending is not None and (nominated or pending.pod.status.nominated_node_name):
+                self._queue.on_event(pod_deleted(pending), now_s, max_priority=pending.priority)
+        elif placed.is_assumed:
+            self._assumption_ends(placed, now_s)
+        else:
+            self._cache.remove_pod(uid)
+            self._left(placed, now_s)
+
+    def _assumption_ends(self, placed: CachedPod, now_s: float) -> None:
+        """Free the place of a Pod that can't be bound any more; its bind is expected to fail."""
+        self._cache.forget(placed.pod.uid)
+        self._left(placed, now_s)
+        self._assumed_gone(placed.pod.uid)
+
+    def _left(self, placed: CachedPod, now_s: float) -> None:
+        self._queue.on_event(pod_deleted(bound_to(placed.pod, placed.node_name)), now_s)
+
+
+def _info(pod: Pod | UnreadablePod) -> tuple[PodInfo, str]:
+    """Return the Pod and what keeps it from being read; of an unreadable one only what is known of it."""
+    if isinstance(pod, Pod):
+        return PodInfo(pod), ""
+    spec = PodSpec(node_name=pod.node_name, scheduler_name=pod.scheduler_name)
+    return PodInfo(Pod(metadata=pod.metadata, spec=spec)), pod.problem
