@@ -1,0 +1,95 @@
+"""Cases: a small cluster, a Pod, and what kube-scheduler 1.37.1 answered, through the real model code."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler.model.objects import PodAffinity
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.unsupported import unsupported
+from tests.builders import NO_SIGNALS, cluster_of, node_of, pod_of
+
+DATA = Path(__file__).parent / "data"
+
+ABSENT_PLUGINS = (
+    "VolumeRestrictions",
+    "NodeVolumeLimits",
+    "VolumeBinding",
+    "VolumeZone",
+    "PodTopologySpread",
+    "InterPodAffinity",
+    "DynamicResources",
+    "NodeDeclaredFeatures",
+)
+"""Plugins of kube-scheduler's chain that are not built; what they did has to be nothing for a case to count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One line of a `.jsonl.gz` file."""
+
+    name: str
+    family: str
+    objects: dict[str, list[dict[str, Any]]]
+    pod_fields: dict[str, Any]
+    expect: dict[str, Any]
+
+    @property
+    def pod(self) -> PodInfo:
+        return pod_of(self.pod_fields)
+
+    def snapshot(self) -> Snapshot:
+        nodes = [node_of(fields) for fields in self.objects.get("nodes") or []]
+        return Snapshot(cluster_of(nodes, self.existing_pods()), NO_SIGNALS, 0.0)
+
+    def existing_pods(self) -> list[PodInfo]:
+        """Return the Pods that count: neither Succeeded nor Failed. UIDs are made up where a fixture has none."""
+        pods = []
+        seen: set[str] = set()
+        for number, fields in enumerate(self.objects.get("pods") or []):
+            if (fields.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+                continue
+            uid = fields["metadata"].get("uid") or f"{self.name}/{number}"
+            uid = f"{uid}/{number}" if uid in seen else uid
+            seen.add(uid)
+            pods.append(pod_of({**fields, "metadata": {**fields["metadata"], "uid": uid}}))
+        return pods
+
+    def needs(self) -> tuple[str, ...]:
+        """Return what the case needs beyond what is built; such a case is told, not compared."""
+        needs = list(unsupported(self.pod.pod))
+        if any(_has_affinity(pod) for pod in self.existing_pods()):
+            needs.append("placed Pods with inter-Pod affinity: not built yet")
+        needs += [
+            f"scores of {plugin} that differ between nodes: not built yet"
+            for plugin in ABSENT_PLUGINS
+            if len(set((self.expect.get("scores") or {}).get(plugin, {}).values())) > 1
+        ]
+        return tuple(needs)
+
+
+def load(paths: Iterable[Path]) -> Iterator[Case]:
+    """Yield the cases of all files, in order."""
+    for path in paths:
+        with gzip.open(path, "rt") as lines:
+            for line in lines:
+                fields = json.loads(line)
+                yield Case(fields["name"], fields["family"], fields["objects"], fields["pod"], fields["expect"])
+
+
+def _has_affinity(pod: PodInfo) -> bool:
+    affinity = pod.pod.spec.affinity
+    return affinity is not None and any(map(_has_terms, (affinity.pod_affinity, affinity.pod_anti_affinity)))
+
+
+def _has_terms(terms: PodAffinity | None) -> bool:
+    return terms is not None and bool(
+        terms.required_during_scheduling_ignored_during_execution
+        or terms.preferred_during_scheduling_ignored_during_execution
+    )

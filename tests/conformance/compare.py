@@ -1,0 +1,233 @@
+"""The fields of a case, from the vector and from Vane, in one form that can be compared with `==`.
+
+What is left out on purpose: preemption (its text, too), the order of reasons, which of several best nodes is
+chosen, and the wording of errors that quote Go's validation. Plugins that are not built are taken out of
+what kube-scheduler answered; a case where their scores differ between nodes is not compared at all
+(`Case.needs`), so taking their constant part out of the totals is exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scheduler.errors import PluginError
+from scheduler.framework.decide import decide
+from scheduler.framework.decision import WeighedTerm
+from scheduler.framework.filtering import Filtered, filter_phase
+from scheduler.framework.observer import UNOBSERVED
+from scheduler.framework.profile import Profile
+from scheduler.framework.scoring import score_phase
+from scheduler.framework.status import Code, PreFilterResult, Status
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+from tests.conformance.cases import ABSENT_PLUGINS, Case
+
+EVENT_LIMIT = 1024
+THOUSANDTHS = 1000
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One field of one case that is not equal."""
+
+    case: str
+    field: str
+    expected: object
+    found: object
+
+
+def compare(case: Case, profile: Profile) -> tuple[Fields, list[Difference]]:
+    """Return the expected fields that were compared, and those that differ."""
+    expected, found = expected_fields(case), found_fields(case, profile)
+    differences = [
+        Difference(case.name, field, value, found.get(field, "nothing"))
+        for field, value in expected.items()
+        if found.get(field, "nothing") != value
+    ]
+    return expected, differences
+
+
+def expected_fields(case: Case) -> Fields:
+    """Return what kube-scheduler answered, without the plugins that are not built."""
+    expect = case.expect
+    fields: Fields = {"result": expect["result"], "preenqueue": _expected_preenqueue(expect)}
+    if "prefilter" in expect:
+        fields["prefilter"] = _expected_prefilter(expect["prefilter"])
+    if expect.get("filter") is not None:
+        fields["filter"] = {name: _expected_verdict(one) for name, one in expect["filter"].items()}
+    fields["feasible"] = sorted(expect.get("feasible") or [])
+    if "scores" in expect:
+        for field in ("raw", "scores", "weights"):
+            fields[field] = _without_absent(expect[field])
+        fields["score_skipped"] = sorted(set(expect["score_skipped"]) - set(ABSENT_PLUGINS))
+        fields["total"] = _expected_total(expect)
+        fields["best"] = sorted(expect["best"])
+    if "score_error" in expect:
+        fields["score_error"] = _error_head(expect["score_error"])
+    if expect["result"] == "scheduled":
+        fields["choice"] = "acceptable"
+    elif "condition_reason" in expect:
+        fields["condition_reason"] = expect["condition_reason"]
+        fields |= _expected_texts(expect)
+    return fields
+
+
+def found_fields(case: Case, profile: Profile) -> Fields:
+    """Return what Vane answers, by the same functions that the live loop calls."""
+    pod = case.pod
+    for plugin in profile.pre_enqueue:
+        status = plugin.pre_enqueue(pod)
+        if status is not None:
+            return {
+                "result": "gated",
+                "preenqueue": _status(status, plugin.name),
+                "feasible": [],
+            }
+    snapshot = case.snapshot()
+    names = snapshot.nodes.names
+    filtered = filter_phase(pod, snapshot, profile, None, UNOBSERVED)
+    fields: Fields = {"preenqueue": None, "prefilter": _found_prefilter(pod, snapshot, profile, filtered)}
+    if filtered.diagnosis.prefilter is None:
+        fields["filter"] = _found_verdicts(snapshot, filtered)
+    fields["feasible"] = sorted(names[row] for row in np.flatnonzero(filtered.standing).tolist())
+    fields |= _found_scores(pod, snapshot, profile, filtered)
+    return fields | _found_result(case, pod, snapshot, profile)
+
+
+def _expected_preenqueue(expect: Fields) -> object:
+    found = expect["preenqueue"]
+    return None if found is None else {key: found[key] for key in ("code", "plugin", "reasons")}
+
+
+def _expected_prefilter(found: Fields) -> Fields:
+    fields = {key: found[key] for key in ("code", "plugin", "reasons")}
+    fields["nodes"] = sorted(found["nodes"]) if found["nodes"] is not None else None
+    if found["code"] == Code.SUCCESS.label:
+        fields["skipped"] = sorted(set(found["skipped"]) - set(ABSENT_PLUGINS))
+    return fields
+
+
+def _expected_verdict(found: Fields | None) -> object:
+    if found is None:
+        return None
+    # Who refuses a node outside the PreFilter set is not told there, only which plugins made the set.
+    plugin = "" if found.get("excluded") else found["plugin"]
+    return {"plugin": plugin, "code": found["code"], "reasons": sorted(found["reasons"])}
+
+
+def _without_absent(by_plugin: Fields) -> Fields:
+    return {plugin: value for plugin, value in by_plugin.items() if plugin not in ABSENT_PLUGINS}
+
+
+def _expected_total(expect: Fields) -> Fields:
+    scores, weights = expect["scores"], expect["weights"]
+    absent = [plugin for plugin in scores if plugin in ABSENT_PLUGINS]
+    return {
+        node: total - sum(weights[plugin] * scores[plugin][node] for plugin in absent)
+        for node, total in expect["total"].items()
+    }
+
+
+def _expected_texts(expect: Fields) -> Fields:
+    if expect["result"] == "error":
+        return {"message": _error_head(expect["failure_message"])}
+    text = str(expect.get("failure_message_without_postfilter", expect["failure_message"]))
+    return {
+        "message": text,
+        "event": _event_note(text),
+        "unschedulable_plugins": sorted(expect.get("unschedulable_plugins") or []),
+    }
+
+
+def _error_head(text: str) -> str:
+    return text.partition(": ")[0]
+
+
+def _event_note(text: str) -> str:
+    """Cut as kube-scheduler cuts event notes: 1,024 bytes that end in ` ...`."""
+    raw = text.encode()
+    return text if len(raw) <= EVENT_LIMIT else raw[: EVENT_LIMIT - 4].decode(errors="ignore") + " ..."
+
+
+def _status(status: Status, plugin: str) -> Fields:
+    return {"code": status.code.label, "plugin": plugin, "reasons": list(status.reasons)}
+
+
+def _found_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered) -> Fields:
+    diagnosis = filtered.diagnosis
+    if diagnosis.prefilter is not None:
+        return _status(diagnosis.prefilter, diagnosis.prefilter_plugin) | {"nodes": None}
+    skipped: list[str] = []
+    allowed: frozenset[str] | None = None
+    for plugin in profile.prefilter:
+        result = plugin.prefilter(pod, snapshot)
+        if not isinstance(result, PreFilterResult):
+            skipped.append(plugin.name)
+        elif result.node_names is not None:
+            allowed = result.node_names if allowed is None else allowed & result.node_names
+    nodes = None if allowed is None else sorted(allowed)
+    return {"code": "Success", "plugin": "", "reasons": [], "nodes": nodes, "skipped": sorted(skipped)}
+
+
+def _found_verdicts(snapshot: Snapshot, filtered: Filtered) -> Fields:
+    nodes = snapshot.nodes
+    return {nodes.names[row]: _found_verdict(filtered, row) for row in np.flatnonzero(nodes.alive).tolist()}
+
+
+def _found_verdict(filtered: Filtered, row: int) -> object:
+    verdict = filtered.diagnosis.of_row(row)
+    if verdict is None:
+        return None
+    plugin, code, reasons = verdict
+    excluded = any(reason.startswith("node(s) didn't satisfy plugin") for reason in reasons)
+    return {"plugin": "" if excluded else plugin, "code": code.label, "reasons": sorted(reasons)}
+
+
+def _found_scores(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered) -> Fields:
+    """Score whoever is feasible, also a single node: the vectors tell those scores, too."""
+    feasible = np.flatnonzero(filtered.standing)
+    if len(feasible) == 0:
+        return {}
+    try:
+        terms, total = score_phase(pod, snapshot, profile, feasible, filtered.states, UNOBSERVED)
+    except PluginError as error:
+        return {"score_error": _error_head(str(error))}
+    names = [snapshot.nodes.names[row] for row in feasible.tolist()]
+    prescored = [plugin.name for plugin in profile.prescore]
+    scored = {term.plugin for term in terms}
+    return {
+        "raw": {term.plugin: dict(zip(names, term.raw.tolist(), strict=True)) for term in terms},
+        "scores": {term.plugin: dict(zip(names, term.values.tolist(), strict=True)) for term in terms},
+        "weights": {term.plugin: term.weight for term in terms},
+        "score_skipped": sorted(set(prescored) - scored - {"SignalScore"}),
+        "total": {name: int(one) / THOUSANDTHS for name, one in zip(names, _checked_total(terms, total), strict=True)},
+        "best": sorted(name for name, one in zip(names, total, strict=True) if one == total.max()),
+    }
+
+
+def _checked_total(terms: tuple[WeighedTerm, ...], total: Any) -> Any:
+    assert (sum(term.contribution for term in terms) == total).all()
+    return total
+
+
+def _found_result(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Profile) -> Fields:
+    try:
+        decision = decide(pod, snapshot, profile)
+    except PluginError as error:
+        return {"result": "error", "condition_reason": "SchedulerError", "message": _error_head(str(error))}
+    if decision.is_scheduled:
+        acceptable = decision.node_name in case.expect.get("acceptable", ())
+        return {"result": "scheduled", "choice": "acceptable" if acceptable else decision.node_name}
+    text = decision.diagnosis.message()
+    return {
+        "result": "unschedulable",
+        "condition_reason": "Unschedulable",
+        "message": text,
+        "event": _event_note(text),
+        "unschedulable_plugins": sorted(decision.diagnosis.plugins),
+    }
