@@ -1,0 +1,175 @@
+"""Asking for one signal: the query, its lag now and then, and the answer that is published."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from scheduler.model.rules import ByKind, Signal
+from scheduler.signals.answers import SignalAnswer, signature
+from scheduler.signals.breaker import Breaker
+from scheduler.signals.client import QueryResult
+from scheduler.signals.coverage import Coverage
+from scheduler.signals.ingest import CLUSTER_KEYS, Ingested, ingest
+from scheduler.signals.lag import lag_of, lag_query
+from scheduler.signals.query_errors import QueryError, WrongResultType
+from scheduler.signals.resolver import NodeResolver
+
+_LOG = logging.getLogger(__name__)
+
+LAG_EVERY: Final = 4
+SLOW_S: Final = 1.0
+_FAST_AGAIN_S: Final = 0.5
+_MAX_PAUSE_S: Final = 300.0
+_SHOWN_WARNINGS: Final = 5
+
+
+class QueryClient(Protocol):
+    """What asks Prometheus; `PrometheusClient` in earnest. Called by several threads."""
+
+    def query(self, expr: str, lookback_s: float | None = None) -> QueryResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """With what an answer is read: the nodes as known when it has arrived."""
+
+    client: QueryClient
+    resolver: Callable[[], NodeResolver]
+    rules_generation: int
+
+
+class SignalAsker:
+    """One signal and what is remembered of it between two queries; one thread at a time asks.
+
+    Attributes
+    ----------
+    attempted
+        Set once the first attempt has ended, one way or the other.
+    started_s
+        When the last attempt was due and taken up, in monotonic seconds.
+    is_slow
+        The last query took more than a second; it is fast again below half of that.
+    """
+
+    def __init__(self, signal: Signal, clock: Callable[[], float], chance: Callable[[], float]) -> None:
+        self.signal = signal
+        self.signature = signature(signal)
+        pause_s = min(2.0 * signal.interval_s, _MAX_PAUSE_S)
+        self.breaker = Breaker(clock, first_s=pause_s, cap_s=_MAX_PAUSE_S, chance=chance)
+        self.attempted = threading.Event()
+        self.started_s = clock()
+        self.is_slow = False
+        self._clock = clock
+        self._running = threading.Lock()
+        self._n_asked = 0
+        self._lag_query = lag_query(signal.expr)
+        self._lag_s = 0.0
+        self._coverage = Coverage()
+
+    @property
+    def is_running(self) -> bool:
+        return self._running.locked()
+
+    def begin(self) -> bool:
+        """Whether the caller may ask now; then it has to call `end`."""
+        if not self._running.acquire(blocking=False):
+            return False
+        self.started_s = self._clock()
+        return True
+
+    def end(self) -> None:
+        self.attempted.set()
+        self._running.release()
+
+    def is_same(self, signal: Signal) -> bool:
+        """Whether `signal` is asked in the same way; where it stands in its file does not matter."""
+        return replace(signal, where="") == replace(self.signal, where="")
+
+    def ask(self, asked: Asked) -> SignalAnswer:
+        """Return the answer of Prometheus as values.
+
+        Raises
+        ------
+        QueryError
+            What is remembered of good answers stays.
+        """
+        begun_s = self._clock()
+        try:
+            result = asked.client.query(self.signal.expr, self.signal.max_age_s)
+            if self._n_asked % LAG_EVERY == 0:
+                self._measure_lag(asked.client)
+            self._n_asked += 1
+        finally:
+            duration_s = self._clock() - begun_s
+            self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
+        if result.is_scalar and self.signal.by is not ByKind.CLUSTER:
+            what = "got a scalar, which names no node"
+            raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
+        resolver = asked.resolver()
+        found = ingest(self.signal, result.series, resolver)
+        is_suspect = self._is_suspect(found, resolver, result)
+        return SignalAnswer(
+            signal=self.signal.name,
+            signature=self.signature,
+            rules_generation=asked.rules_generation,
+            max_age_s=self.signal.max_age_s,
+            evaluated_at_s=result.evaluated_at_s,
+            duration_s=duration_s,
+            lag_s=self._lag_s,
+            is_suspect=is_suspect,
+            warnings=result.warnings[:_SHOWN_WARNINGS],
+            n_series=len(result.series),
+            n_mapped=int(found.has_value.sum()),
+            drops=found.drops,
+            **self._values(found, resolver.identity.generation),
+        )
+
+    def failure(self, error: QueryError, rules_generation: int) -> SignalAnswer:
+        """Return the answer that says why there is none; what was published before stays in force."""
+        now_s = self._clock()
+        return SignalAnswer(
+            signal=self.signal.name,
+            signature=self.signature,
+            rules_generation=rules_generation,
+            max_age_s=self.signal.max_age_s,
+            evaluated_at_s=now_s,
+            duration_s=now_s - self.started_s,
+            error=str(error) or type(error).__name__,
+            error_kind=error.kind,
+        )
+
+    def _values(self, found: Ingested, identity_generation: int) -> dict[str, Any]:
+        """Return the fields of SignalAnswer that carry values."""
+        if self.signal.by is ByKind.NODE:
+            return {"values": found.values.tobytes(), "identity_generation": identity_generation}
+        by_key = {found.keys[i]: float(found.values[i]) for i in np.flatnonzero(found.has_value)}
+        if self.signal.by is ByKind.LABEL:
+            return {"by_label": by_key}
+        return {"value": by_key.get(CLUSTER_KEYS[0])}
+
+    def _is_suspect(self, found: Ingested, resolver: NodeResolver, result: QueryResult) -> bool:
+        """Compare with the last good answer, and take this one as the measure if it is good."""
+        covered = frozenset(found.keys[i] for i in np.flatnonzero(found.has_value))
+        known = resolver.known_names if self.signal.by is ByKind.NODE else None
+        is_thin = self._coverage.is_thin(covered, known, self._clock(), self.signal.max_age_s)
+        if is_thin or result.warnings:
+            return True
+        self._coverage = Coverage(covered, result.evaluated_at_s)
+        return False
+
+    def _measure_lag(self, client: QueryClient) -> None:
+        """Ask how old the samples behind the expression are; without an answer the last lag holds on."""
+        if not self._lag_query:
+            return
+        try:
+            lag_s = lag_of(client.query(self._lag_query, self.signal.max_age_s))
+        except QueryError as error:
+            _LOG.debug("lag unknown", extra={"signal": self.signal.name, "error": str(error)})
+            return
+        self._lag_s = lag_s or 0.0

@@ -1,0 +1,149 @@
+"""The Prometheus client: one instant query, one typed answer, with the time of its evaluation on our own clock.
+
+Built on prometheus-api-client; `signals.session` says what is hardened and why.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from prometheus_api_client.prometheus_connect import PrometheusConnect
+from urllib3.util import Retry
+
+from scheduler.errors import ConfigError
+from scheduler.signals.query_errors import TooMuchData
+from scheduler.signals.session import Access, Bounds, PrometheusSession, QueryAnswer, Series
+
+_SERVER_TIMEOUT_S: Final = 4.0
+# The header Date is rounded down to a second, and another clock than ours has made it.
+_DATE_TOLERANCE_S: Final = 1.0
+_SHOWN: Final = "Write an address as http://prometheus.monitoring:9090 or https://host/prefix"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """Where Prometheus is and how to ask it."""
+
+    url: str
+    access: Access = field(default_factory=Access)
+    bounds: Bounds = field(default_factory=Bounds)
+    max_series: int = 100_000
+    n_connections: int = 8
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """An answer and its times, in seconds of our clock.
+
+    evaluated_at_s
+        When Prometheus evaluated, never later than it truly was.
+    server_time_s
+        The same moment in the server's own Unix seconds, None where no sample says it.
+    """
+
+    series: list[Series]
+    is_scalar: bool
+    warnings: tuple[str, ...]
+    infos: tuple[str, ...]
+    evaluated_at_s: float
+    server_time_s: float | None
+    duration_s: float
+
+
+def check_prometheus_url(url: str) -> str:
+    """Return `url` as the client wants it: with scheme and host, without a slash at the end.
+
+    Raises
+    ------
+    ConfigError
+        With what is wrong and what to write.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        port_is_valid = parts.port != 0
+    except ValueError as error:
+        raise ConfigError(f"Prometheus address {url!r}: {error}. {_SHOWN}") from error
+    problem = ""
+    if parts.scheme not in ("http", "https"):
+        problem = f"the scheme must be http or https, got {parts.scheme!r}"
+    elif not parts.hostname:
+        problem = "no host"
+    elif not port_is_valid:
+        problem = "port 0 is no port"
+    elif parts.username is not None or parts.password is not None:
+        url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        problem = "no user and password here, they would be shown in logs; use a token file or headers"
+    elif parts.query or parts.fragment:
+        problem = "no query and no fragment"
+    elif parts.path.rstrip("/").endswith(("/api", "/api/v1", "/api/v1/query")):
+        problem = "the path must end before /api"
+    if problem:
+        raise ConfigError(f"Prometheus address {url!r}: {problem}. {_SHOWN}")
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/")))
+
+
+class PrometheusClient:
+    """Asks instant queries; threads may share it."""
+
+    def __init__(self, settings: ClientSettings, clock: Callable[[], float] = time.monotonic) -> None:
+        url = check_prometheus_url(settings.url)
+        self._settings = settings
+        self._clock = clock
+        self._session = PrometheusSession(settings.access, settings.bounds, clock)
+        # Typed as Any: its parameters are annotated without the None that they allow.
+        connect: Any = PrometheusConnect
+        self._connect: Any = connect(url=url, session=self._session, retry=Retry(0), method="POST")
+        self._session.mount_api(url, settings.n_connections)
+
+    def query(self, expr: str, lookback_s: float | None = None) -> QueryResult:
+        """Evaluate `expr` now; a series whose last sample is older than `lookback_s` is not in the answer.
+
+        Raises
+        ------
+        QueryError
+            See `signals.query_errors`.
+        """
+        # One more than allowed: a truncated answer must not look like a complete one.
+        parameters = {
+            "timeout": f"{min(_SERVER_TIMEOUT_S, self._settings.bounds.read_s):g}s",
+            "limit": str(self._settings.max_series + 1),
+            "partial_response": "false",
+            "dedup": "true",
+        }
+        if lookback_s is not None:
+            parameters["lookback_delta"] = f"{max(round(lookback_s * 1000), 1)}ms"
+        sent_s = self._clock()
+        answer: QueryAnswer = self._connect.custom_query(expr, params=parameters)
+        received_s = self._clock()
+        if len(answer.series) > self._settings.max_series:
+            raise TooMuchData(f"more than {self._settings.max_series} series; aggregate in the query")
+        server_time_s = next((series.value[0] for series in answer.series if series.value), None)
+        return QueryResult(
+            series=answer.series,
+            is_scalar=answer.result_type == "scalar",
+            warnings=answer.warnings,
+            infos=answer.infos,
+            evaluated_at_s=_evaluated_at(sent_s, received_s, server_time_s, answer.server_date_s),
+            server_time_s=server_time_s,
+            duration_s=received_s - sent_s,
+        )
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def _evaluated_at(sent_s: float, received_s: float, server_time_s: float | None, date_s: float | None) -> float:
+    """Return when the answer was evaluated: when we asked, or earlier where it came from a cache.
+
+    Both times of the server are by its own clock, so ours may be wrong by years.
+    """
+    if server_time_s is None or date_s is None:
+        return sent_s
+    at_rest_s = date_s - server_time_s
+    if at_rest_s <= received_s - sent_s + _DATE_TOLERANCE_S:
+        return sent_s
+    return received_s - at_rest_s

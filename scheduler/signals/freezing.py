@@ -1,0 +1,137 @@
+"""Freezing: what is published, aligned with the rows of one moment.
+
+Aligned arrays are kept from cycle to cycle; a cycle in which nothing was published and no node moved makes only
+new ages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.rules import ByKind, Rule, Signal
+from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.views import NodeView
+from scheduler.signals.alignment import RowAligner, spread
+from scheduler.signals.published import Held, Published
+from scheduler.signals.trips import Trips, ValveChange, refused, valve_reason
+
+_NEVER_S: Final = float("-inf")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _AlignedSignal:
+    """One signal by row; `held` is None before the first answer."""
+
+    signal: Signal
+    held: Held | None
+    alignment: IntArray | None
+    values: FloatArray
+    as_of_s: float
+    is_suspect: bool
+
+
+class Freezer:
+    """Makes the SignalTable of each cycle; owned by the deciding thread."""
+
+    def __init__(self) -> None:
+        self._aligner = RowAligner()
+        self._done: Published | None = None
+        self._aligned: dict[str, _AlignedSignal] = {}
+        self._bits: dict[str, tuple[Trips, IntArray, BoolArray]] = {}
+        self._absent: frozenset[str] = frozenset()
+        self._tripped: dict[str, BoolArray] = {}
+        self._open: dict[str, str] = {}
+        self._changes: list[ValveChange] = []
+        self._n_turns = 0
+
+    def freeze(self, published: Published, nodes: NodeView, now_s: float) -> SignalTable:
+        """Return the table for rows 0..n_rows of `nodes`; its arrays are read-only and may be kept."""
+        has_moved = self._aligner.look(nodes, published.labels)
+        is_new = has_moved or published is not self._done
+        if is_new:
+            self._align(published, has_moved)
+        columns: dict[str, SignalColumn] = {}
+        absent: list[str] = []
+        for name, aligned in self._aligned.items():
+            age_s = max(now_s - aligned.as_of_s, 0.0)
+            columns[name] = SignalColumn(aligned.signal, aligned.values, age_s, aligned.is_suspect)
+            if age_s > aligned.signal.max_age_s:
+                absent.append(name)
+        if is_new or len(absent) != len(self._absent) or self._absent.difference(absent):
+            self._absent = frozenset(absent)
+            self._judge(published)
+            self._n_turns += 1
+        generation = published.generation + self._n_turns
+        return SignalTable(published.rules, columns, self._tripped, frozenset(self._open), generation)
+
+    def drain_changes(self) -> list[ValveChange]:
+        """Return the valves that opened or closed since the last call, oldest first."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def _align(self, published: Published, has_moved: bool) -> None:
+        before = {} if has_moved else self._aligned
+        self._aligned = {}
+        for name, signal in published.rules.signals.items():
+            held, old = published.held.get(name), before.get(name)
+            if old is None or old.held is not held or old.signal is not signal:
+                old = self._aligned_signal(signal, held)
+            self._aligned[name] = old
+        self._done = published
+
+    def _aligned_signal(self, signal: Signal, held: Held | None) -> _AlignedSignal:
+        if held is None:
+            nothing = np.full(self._aligner.alive.shape, np.nan)
+            nothing.flags.writeable = False
+            return _AlignedSignal(signal, None, None, nothing, _NEVER_S, False)
+        if signal.by is ByKind.NODE:
+            alignment = self._aligner.of_nodes(held.answer.identity_generation, held.keys)
+        elif signal.by is ByKind.LABEL:
+            alignment = self._aligner.of_label(signal.label, held.keys)
+        else:
+            alignment = self._aligner.of_cluster(len(held.keys))
+        return _AlignedSignal(
+            signal, held, alignment, spread(held.values, alignment, np.nan), held.as_of_s, held.is_suspect
+        )
+
+    def _judge(self, published: Published) -> None:
+        """Bring trip bits and valves to the rows; a signal that is absent trips nothing."""
+        bits: dict[str, tuple[Trips, IntArray, BoolArray]] = {}
+        tripped: dict[str, BoolArray] = {}
+        nothing = np.zeros(self._aligner.alive.shape, dtype=np.bool_)
+        nothing.flags.writeable = False
+        reasons: dict[str, str] = {}
+        for rule in published.rules.rules:
+            aligned, trips = self._aligned.get(rule.signal), published.trips.get(rule.name)
+            if rule.filter is None or aligned is None:
+                continue
+            tripped[rule.name] = nothing
+            if trips is not None and aligned.alignment is not None:
+                known = self._bits.get(rule.name)
+                if known is None or known[0] is not trips or known[1] is not aligned.alignment:
+                    known = (trips, aligned.alignment, spread(trips.bits, aligned.alignment, False))
+                bits[rule.name] = known
+                if rule.signal not in self._absent:
+                    tripped[rule.name] = known[2]
+            reason = self._valve(rule, aligned, tripped[rule.name])
+            if reason:
+                reasons[rule.name] = reason
+        self._bits, self._tripped, self._open = bits, tripped, reasons
+
+    def _valve(self, rule: Rule, aligned: _AlignedSignal, tripped: BoolArray) -> str:
+        """Return why the rule only scores, and note where that has changed."""
+        limits = rule.filter
+        if limits is None:
+            return ""
+        is_absent = rule.signal in self._absent
+        has_sample = np.zeros_like(tripped) if is_absent else ~np.isnan(aligned.values)
+        alive = self._aligner.alive
+        n_refused, n_nodes = int((refused(limits, tripped, has_sample) & alive).sum()), int(alive.sum())
+        reason = valve_reason(limits, n_refused, n_nodes, is_suspect=aligned.is_suspect and not is_absent)
+        if bool(reason) != (rule.name in self._open):
+            self._changes.append(ValveChange(rule.name, bool(reason), reason, n_refused, n_nodes))
+        return reason

@@ -1,0 +1,156 @@
+"""From series to values: the boundary that no NaN, infinity or impossible number passes.
+
+Deterministic: the result does not depend on the order of the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.rules import ByKind, Reduce, Signal
+from scheduler.signals.answers import Drops
+from scheduler.signals.resolver import UNMAPPED, NodeResolver, domain_labels
+from scheduler.signals.session import Series
+
+CLUSTER_KEYS: Final = ("",)
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """The values of one answer.
+
+    keys
+        Names of nodes, values of a node label, or one empty string for the cluster.
+    values
+        float64 (n_keys,), NaN where there is none; everything else is finite and within the signal's range.
+    """
+
+    keys: tuple[str, ...]
+    values: FloatArray
+    drops: Drops
+
+    @property
+    def has_value(self) -> BoolArray:
+        return ~np.isnan(self.values)
+
+
+def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> Ingested:
+    """Sort the series by what they speak of, drop what is no number, and make one value of each group.
+
+    With `reduce: sum` a node of which one part has no usable number has no value, and the range holds for the
+    sum; the other ways of reducing take the parts that there are, each within the range.
+    """
+    keys, groups = _grouped(signal, series, resolver)
+    is_mapped = groups != UNMAPPED
+    n_unmapped = len(groups) - int(is_mapped.sum())
+    samples, is_readable = _parsed(series)
+    samples, is_readable, groups = samples[is_mapped], is_readable[is_mapped], groups[is_mapped]
+
+    n_duplicate = 0
+    if signal.reduce is None:
+        is_single = (np.bincount(groups, minlength=len(keys)) == 1)[groups]
+        n_duplicate = len(groups) - int(is_single.sum())
+        samples, is_readable, groups = samples[is_single], is_readable[is_single], groups[is_single]
+
+    is_nan = np.isnan(samples) & is_readable
+    is_inf = np.isinf(samples)
+    is_outside = _outside(signal, samples) if signal.reduce is not Reduce.SUM else np.zeros_like(is_nan)
+    is_good = is_readable & ~is_nan & ~is_inf & ~is_outside
+    values = _reduced(signal.reduce, np.where(is_good, samples, np.nan), groups, len(keys))
+
+    # A sum or an average of finite numbers may still be infinite, and a sum beyond the range.
+    overflowed = np.isinf(values)
+    beyond = _outside(signal, values)
+    values[overflowed | beyond] = np.nan
+    drops = Drops(
+        nan=int(is_nan.sum()),
+        inf=int(is_inf.sum()) + int(overflowed.sum()),
+        parse=len(is_readable) - int(is_readable.sum()),
+        range=int(is_outside.sum()) + int(beyond.sum()),
+        unmapped=n_unmapped,
+        duplicate=n_duplicate,
+    )
+    return Ingested(keys, values, drops)
+
+
+def _grouped(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> tuple[tuple[str, ...], IntArray]:
+    """Return the keys, and per series the index of its key, int64, UNMAPPED where it has none."""
+    if signal.by is ByKind.CLUSTER:
+        return CLUSTER_KEYS, np.zeros(len(series), dtype=np.int64)
+    if signal.by is ByKind.NODE:
+        indexes = [resolver.index_of(one.metric) for one in series]
+        return resolver.identity.names, np.array(indexes, dtype=np.int64)
+    labels = domain_labels(signal.label)
+    domains = [next((value for label in labels if (value := one.metric.get(label))), "") for one in series]
+    keys = tuple(sorted(set(domains) - {""}))
+    index = {key: i for i, key in enumerate(keys)}
+    return keys, np.array([index.get(domain, UNMAPPED) for domain in domains], dtype=np.int64)
+
+
+def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
+    """Return float64 (n_series,), NaN where there is no number, and bool, True where the text is one."""
+    samples = np.full(len(series), np.nan)
+    is_readable = np.ones(len(series), dtype=np.bool_)
+    for i, one in enumerate(series):
+        number = parse_number(one.value[1]) if one.value else None
+        if number is None:
+            is_readable[i] = False
+        else:
+            samples[i] = number
+    # Adding zero turns -0.0 into 0.0, which would print and hash differently.
+    return samples + 0.0, is_readable
+
+
+def parse_number(text: str) -> float | None:
+    """Return what Prometheus means by `text`, None where it is no number; Python alone would read more."""
+    if "_" in text or not text.isascii() or text != text.strip():
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _outside(signal: Signal, samples: FloatArray) -> BoolArray:
+    """Return bool, True for finite numbers outside the signal's range."""
+    if signal.range is None:
+        return np.zeros(samples.shape, dtype=np.bool_)
+    low, high = signal.range
+    outside: BoolArray = np.isfinite(samples) & ((samples < low) | (samples > high))
+    return outside
+
+
+def _reduced(reduce: Reduce | None, samples: FloatArray, groups: IntArray, n_keys: int) -> FloatArray:
+    """Return float64 (n_keys,), NaN for a group without a number."""
+    values = np.full(n_keys, np.nan)
+    if reduce is None:
+        values[groups] = samples
+        return values
+    if reduce is not Reduce.SUM:
+        is_number = ~np.isnan(samples)
+        samples, groups = samples[is_number], groups[is_number]
+    if not len(samples):
+        return values
+    # Sorted by group, then by value: sums of floats depend on the order, and that of the series is chance.
+    order = np.lexsort((samples, groups))
+    samples, groups = samples[order], groups[order]
+    starts = np.flatnonzero(np.concatenate(([True], groups[1:] != groups[:-1])))
+    ends = np.append(starts[1:], len(groups)) - 1
+    lowest, highest = samples[starts], samples[ends]
+    if reduce is Reduce.MIN:
+        reduced = lowest
+    elif reduce is Reduce.MAX:
+        reduced = highest
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            reduced = np.add.reduceat(samples, starts)
+            if reduce is Reduce.AVG:
+                # Rounding must not push an average beyond what it averages, and so beyond the range.
+                reduced = np.clip(reduced / (ends - starts + 1), lowest, highest)
+    values[groups[starts]] = reduced
+    return values

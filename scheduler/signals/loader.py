@@ -1,0 +1,86 @@
+"""Rule files from disk, again whenever they change; what cannot be read leaves the previous set in force."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from scheduler.errors import ConfigError
+from scheduler.model.rules import RuleSet
+from scheduler.signals.files import fingerprint, read_rule_files
+from scheduler.signals.format import parse_rule_files
+
+_LOG = logging.getLogger(__name__)
+
+LOOK_EVERY_S: Final = 0.25
+
+
+class RuleLoader:
+    """Loads once, then looks when polled; the caller owns the thread.
+
+    Parameters
+    ----------
+    paths
+        Rule files, and folders of them.
+    on_load
+        Takes each rule set after the first; `generation` is one more than before.
+    on_error
+        Takes the text with every problem of every file, once per state of the files.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        on_load: Callable[[RuleSet], None],
+        on_error: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._paths: Sequence[str | os.PathLike[str]] = list(paths)
+        self._on_load = on_load
+        self._on_error = on_error
+        self._clock = clock
+        self._generation = 0
+        self._loaded = self._last_look = fingerprint(self._paths)
+        self._looked_at_s = clock()
+
+    def load(self) -> RuleSet:
+        """Read all files now.
+
+        Raises
+        ------
+        ConfigError
+            With every problem of every file, or the path that cannot be read.
+        """
+        # Taken before reading: what is written meanwhile counts as a change.
+        self._loaded = self._last_look = fingerprint(self._paths)
+        rules = parse_rule_files(read_rule_files(self._paths), self._generation + 1)
+        self._generation = rules.generation
+        return rules
+
+    def poll(self) -> bool:
+        """Look at the files, at most every 250 ms, and load them if they have changed; return whether it did.
+
+        A file is read once two looks agree, so that a file half written is not taken for a bad one.
+        """
+        now_s = self._clock()
+        if now_s - self._looked_at_s < LOOK_EVERY_S:
+            return False
+        self._looked_at_s = now_s
+        seen = fingerprint(self._paths)
+        is_settled = seen == self._last_look
+        self._last_look = seen
+        if seen == self._loaded or not is_settled:
+            return False
+        try:
+            rules = self.load()
+        except ConfigError as error:
+            _LOG.error("rule files not loaded, the previous rules stay in force", extra={"error": str(error)})
+            self._on_error(str(error))
+            return False
+        _LOG.info("rules loaded", extra={"generation": rules.generation, "n_rules": len(rules.rules)})
+        self._on_load(rules)
+        return True

@@ -1,0 +1,71 @@
+"""What the store publishes: the answers in force and the trip bits over them, immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.model.rules import ByKind, FilterMissing, RuleFilter, RuleSet
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.trips import Trips, refused
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """One answer in force.
+
+    keys, values
+        Node names, values of a node label, or one empty string; float64 (n_keys,), read-only, NaN: no sample.
+    as_of_s
+        Monotonic seconds for which the samples speak: evaluation less lag.
+    is_suspect
+        The last answer was doubtful; `values` are then those of the last good one, where that is in force.
+    is_partial
+        No good answer was in force, so `values` are those of a doubtful one.
+    """
+
+    answer: SignalAnswer
+    keys: Sequence[str]
+    values: FloatArray
+    as_of_s: float
+    is_suspect: bool
+    is_partial: bool
+
+    def is_in_force(self, now_s: float) -> bool:
+        return now_s - self.as_of_s <= self.answer.max_age_s
+
+    def verdict(self, limits: RuleFilter, trips: Trips) -> Trips:
+        """Return which keys a filter refuses, for lack of a sample too."""
+        return Trips(self.keys, refused(limits, trips.bits, ~np.isnan(self.values)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Published:
+    """The answers in force by signal, the trip bits by rule; both lack what never had an answer.
+
+    `labels` are the node labels that join signals and nodes.
+    """
+
+    rules: RuleSet = field(default_factory=RuleSet)
+    held: Mapping[str, Held] = field(default_factory=dict)
+    trips: Mapping[str, Trips] = field(default_factory=dict)
+    generation: int = 0
+    labels: frozenset[str] = frozenset()
+
+
+def joining_labels(rules: RuleSet) -> frozenset[str]:
+    """Return the node labels that join signals and nodes."""
+    return frozenset(signal.label for signal in rules.signals.values() if signal.by is ByKind.LABEL)
+
+
+def has_verdict_changed(limits: RuleFilter, old: tuple[Held, Trips] | None, new: tuple[Held, Trips]) -> bool:
+    """Whether some key is refused now and was not, or the reverse; what had no answer had no sample."""
+    is_refused_unknown = limits.missing is FilterMissing.REJECT
+    after: BoolArray = new[0].verdict(limits, new[1]).bits
+    if old is None:
+        return bool((after != is_refused_unknown).any()) or new[0].is_suspect
+    before = old[0].verdict(limits, old[1]).along(new[0].keys, default=is_refused_unknown)
+    return old[0].is_suspect != new[0].is_suspect or bool((after != before).any())

@@ -1,0 +1,244 @@
+"""The refresher: asks Prometheus for every signal at its interval and publishes what came.
+
+A slow signal delays no other, an absent Prometheus costs one attempt at growing distances, and nothing here is
+waited for by whoever decides.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, Protocol
+
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.rules import ByKind, RuleSet
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking import Asked, QueryClient, SignalAsker
+from scheduler.signals.breaker import Breaker
+from scheduler.signals.query_errors import QueryError
+from scheduler.signals.resolver import NodeResolver
+from scheduler.signals.timetable import FAST, SLOW, Timetable
+
+_LOG = logging.getLogger(__name__)
+
+SWAP_WITHIN_S: Final = 1.0
+_NOTABLE_SHARE_OF_NEW_NODES: Final = 0.1
+
+
+class RefreshObserver(Protocol):
+    """Who counts what the refresher does; called by several threads."""
+
+    def query_done(self, signal: str, duration_s: float, error_kind: str) -> None:
+        """A query has ended; `error_kind` is empty after an answer."""
+
+    def query_skipped(self, signal: str, reason: str) -> None:
+        """A query was due and not made; reason: running, outage or breaker."""
+
+    def answered(self, answer: SignalAnswer) -> None:
+        """An answer with values is about to be published."""
+
+
+class NoObserver:
+    """A RefreshObserver that counts nothing."""
+
+    def query_done(self, signal: str, duration_s: float, error_kind: str) -> None: ...
+
+    def query_skipped(self, signal: str, reason: str) -> None: ...
+
+    def answered(self, answer: SignalAnswer) -> None: ...
+
+
+class Refresher:
+    """Keeps every signal of the rules in force asked.
+
+    Parameters
+    ----------
+    publish
+        Takes each answer, failures included; never called twice at once.
+    clock
+        CLOCK_MONOTONIC seconds, as the deciding process reads it.
+    concurrency
+        Queries at once; half as many again are kept for signals whose last query took more than a second.
+    chance
+        Returns a number in [0, 1).
+    """
+
+    def __init__(
+        self,
+        client: QueryClient,
+        publish: Callable[[SignalAnswer], None],
+        clock: Callable[[], float] = time.monotonic,
+        observer: RefreshObserver | None = None,
+        concurrency: int = 4,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._publish = publish
+        self._clock = clock
+        self._observer = observer or NoObserver()
+        self._chance = chance
+        self._server = Breaker(clock, chance=chance)
+        self._resolver = NodeResolver(NodeIdentity())
+        self._rules_generation = 0
+        self._askers: dict[str, SignalAsker] = {}
+        self._complaints: dict[str, str] = {}
+        self._lock = threading.RLock()
+        self._publishing = threading.Lock()
+        self._is_stopped = False
+        self._timetable = Timetable(n_fast=concurrency, n_slow=max(1, concurrency // 2))
+        self._timetable.start()
+
+    def set_rules(self, rules: RuleSet) -> list[SignalAsker]:
+        """Ask for the signals of `rules` from now on, new and changed ones at once; return those."""
+        with self._lock:
+            self._rules_generation = rules.generation
+            for name in self._askers.keys() - rules.signals.keys():
+                self._timetable.cancel(name)
+                del self._askers[name]
+            added = []
+            for name, signal in rules.signals.items():
+                known = self._askers.get(name)
+                if known is None or not known.is_same(signal):
+                    self._askers[name] = SignalAsker(signal, self._clock, self._chance)
+                    added.append(self._askers[name])
+            for i, asker in enumerate(added):
+                # Asked at once and then spread over the second half of an interval: all in one instant would
+                # come back in one instant each time.
+                share = 0.5 + 0.5 * (i + 1) / len(added)
+                interval_s = asker.signal.interval_s
+                self._timetable.every(asker.signal.name, interval_s, interval_s * share, self._job(asker))
+            self._ask_once(added)
+            return added
+
+    def swap(self, rules: RuleSet, announce: Callable[[RuleSet], None], within_s: float = SWAP_WITHIN_S) -> None:
+        """Ask for what is new in `rules`, and announce them when it has answered, or after `within_s`."""
+        deadline_s = time.monotonic() + within_s
+        for asker in self.set_rules(rules):
+            asker.attempted.wait(max(deadline_s - time.monotonic(), 0.0))
+        announce(rules)
+
+    def set_identity(self, identity: NodeIdentity) -> None:
+        """Map series to these nodes from now on; where many are new, ask at once."""
+        resolver = NodeResolver(identity)
+        n_new = len(resolver.known_names - self._resolver.known_names)
+        self._resolver = resolver
+        if n_new > _NOTABLE_SHARE_OF_NEW_NODES * len(identity.names):
+            with self._lock:
+                self._ask_once(asker for asker in self._askers.values() if asker.signal.by is ByKind.NODE)
+
+    def refresh_now(self) -> None:
+        """Ask for every signal as soon as a thread is free; the intervals go on as they were."""
+        with self._lock:
+            self._ask_once(self._askers.values())
+
+    def tick(self) -> None:
+        """Get signals going that stand still: the timetable runs by the wall clock, and that may step back.
+
+        To be called about every second by whoever owns the process.
+        """
+        with self._lock:
+            for name, asker in self._askers.items():
+                overdue_s = self._clock() - asker.started_s - 1.5 * asker.signal.interval_s - 1.0
+                if overdue_s > 0 and not asker.is_running:
+                    asker.started_s = self._clock()
+                    self._timetable.run_now(name)
+
+    def stop(self) -> None:
+        """Publish nothing more; queries under way are left to their timeouts."""
+        with self._lock, self._publishing:
+            if not self._is_stopped:
+                self._is_stopped = True
+                self._timetable.stop()
+
+    def _ask_once(self, askers: Iterable[SignalAsker]) -> None:
+        if self._is_stopped:
+            return
+        for asker in askers:
+            executor = SLOW if asker.is_slow else FAST
+            self._timetable.once(f"{asker.signal.name} {asker.signature}", self._job(asker), executor)
+
+    def _job(self, asker: SignalAsker) -> Callable[[], None]:
+        return lambda: self._refresh(asker)
+
+    def _refresh(self, asker: SignalAsker) -> None:
+        name = asker.signal.name
+        if not asker.begin():
+            self._observer.query_skipped(name, "running")
+            return
+        try:
+            if not asker.breaker.allows():
+                self._observer.query_skipped(name, "breaker")
+            elif not self._server.allows():
+                asker.breaker.withdraw()
+                self._observer.query_skipped(name, "outage")
+            else:
+                self._ask(asker)
+        finally:
+            asker.end()
+
+    def _ask(self, asker: SignalAsker) -> None:
+        name, was_slow = asker.signal.name, asker.is_slow
+        asked = Asked(self._client, lambda: self._resolver, self._rules_generation)
+        try:
+            answer = asker.ask(asked)
+        except QueryError as error:
+            answer = asker.failure(error, self._rules_generation)
+            self._note_failure(asker, error)
+        else:
+            asker.breaker.succeeded()
+            self._observer.answered(answer)
+            self._note_success()
+        self._observer.query_done(name, answer.duration_s, answer.error_kind)
+        if asker.is_slow != was_slow:
+            self._timetable.use(name, SLOW if asker.is_slow else FAST)
+        self._complain(name, answer)
+        with self._publishing:
+            if not self._is_stopped and self._askers.get(name) is asker:
+                self._publish(answer)
+
+    def _note_failure(self, asker: SignalAsker, error: QueryError) -> None:
+        if not error.is_outage:
+            # It answered, if only with a refusal.
+            self._note_success()
+        elif self._server.is_open:
+            asker.breaker.withdraw()
+            self._server.failed()
+            return
+        elif self._server.failed():
+            _LOG.error("Prometheus does not answer; asking with pauses", extra={"error": str(error)})
+        asker.breaker.failed()
+
+    def _note_success(self) -> None:
+        if self._server.succeeded():
+            _LOG.warning("Prometheus answers again; asking for every signal")
+            self.refresh_now()
+
+    def _complain(self, name: str, answer: SignalAnswer) -> None:
+        """Log what is wrong with a signal when that changes, not each time."""
+        complaint = complaint_of(answer)
+        if complaint == self._complaints.get(name, ""):
+            return
+        self._complaints[name] = complaint
+        details = {"signal": name, "error": answer.error, "warnings": answer.warnings, "n_series": answer.n_series}
+        if complaint:
+            _LOG.warning("signal %s: %s", name, complaint, extra=details)
+        else:
+            _LOG.info("signal %s is well again", name, extra=details)
+
+
+def complaint_of(answer: SignalAnswer) -> str:
+    """Return what is wrong with an answer in a few words without changing numbers, empty if nothing is."""
+    if answer.error:
+        return f"no answer ({answer.error_kind})"
+    if answer.warnings:
+        return "warnings in the answer"
+    if answer.is_suspect:
+        return "far fewer nodes than before"
+    if answer.drops.duplicate:
+        return "several series of one node; write `reduce`, or aggregate in the query"
+    if answer.n_series and not answer.n_mapped:
+        return "series, but none of a known node" if answer.drops.unmapped else "series, but no usable value"
+    return ""

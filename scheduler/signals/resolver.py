@@ -1,0 +1,91 @@
+"""Which node a series speaks of.
+
+Exporters name their node in eight ways, so the labels are tried in a fixed order, and a value counts only if it
+is a known name of exactly one node. `node="0"` of `node_memory_numa_*` is a NUMA node and so matches nothing,
+unless a node is called 0; the next labels are tried then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from scheduler.model.identity import NodeIdentity
+
+NODE_LABELS: Final = (
+    "node",
+    "node_name",
+    "nodename",
+    "k8s_node_name",
+    "kubernetes_node",
+    "exported_node",
+    "Hostname",
+    "hostname",
+    "kubernetes_io_hostname",
+)
+"""Tried in this order, the value as it stands; `instance` comes after them."""
+
+INSTANCE: Final = "instance"
+UNMAPPED: Final = -1
+
+_MAX_REMEMBERED: Final = 200_000
+# scheme://host:port/path, [v6]:port, host:port; a bare IPv6 address has no port to strip.
+_ENDPOINT: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:\[([^\]]+)\]|([^:/\[\]]+))(?::\d+)?(?:/.*)?", re.ASCII)
+_NOT_LETTERS: Final = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class NodeResolver:
+    """Series labels to an index of `identity.names`, for one generation of it; threads may share it."""
+
+    def __init__(self, identity: NodeIdentity) -> None:
+        self.identity = identity
+        self.known_names = frozenset(identity.names)
+        self._hits: dict[str, int] = {}
+        self._endpoints: dict[str, int] = {}
+
+    def index_of(self, labels: Mapping[str, str]) -> int:
+        """Return the index of the node, UNMAPPED where no label names one."""
+        for label in NODE_LABELS:
+            value = labels.get(label)
+            if value:
+                index = self._hits.get(value)
+                if index is None:
+                    index = self._remember(self._hits, value, self._named(value))
+                if index != UNMAPPED:
+                    return index
+        value = labels.get(INSTANCE)
+        if not value:
+            return UNMAPPED
+        index = self._endpoints.get(value)
+        return self._remember(self._endpoints, value, self._at(value)) if index is None else index
+
+    def _named(self, value: str) -> int:
+        index = self.identity.aliases.get(value, UNMAPPED)
+        # The last part of a provider's id may be a bare number, as in a scale set of virtual machines.
+        if index != UNMAPPED and value.isdigit() and self.identity.names[index] != value:
+            return UNMAPPED
+        return index
+
+    def _at(self, instance: str) -> int:
+        index = self._named(instance)
+        if index != UNMAPPED:
+            return index
+        endpoint = _ENDPOINT.fullmatch(instance)
+        return self._named(endpoint[1] or endpoint[2]) if endpoint else UNMAPPED
+
+    def _remember(self, memo: dict[str, int], value: str, index: int) -> int:
+        if len(memo) < _MAX_REMEMBERED:
+            memo[value] = index
+        return index
+
+
+def domain_labels(node_label: str) -> tuple[str, ...]:
+    """Return the series labels that may carry a node label's value, best first.
+
+    `topology.kubernetes.io/zone` is `topology_kubernetes_io_zone` after relabelling by Prometheus,
+    `label_topology_kubernetes_io_zone` from kube-state-metrics, and `zone` from most exporters.
+    """
+    sanitised = _NOT_LETTERS.sub("_", node_label)
+    short = _NOT_LETTERS.sub("_", node_label.rpartition("/")[2])
+    return tuple(dict.fromkeys((node_label, sanitised, f"label_{sanitised}", short)))

@@ -1,0 +1,82 @@
+"""Trip bits: which nodes a rule's filter refuses, with hysteresis, and when its valve opens.
+
+A bit belongs to a key of the signal (a node's name, a value of a node label, or the cluster) and changes only with
+a sample or a rule, so that within a cycle it is a fact and not a computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.model.rules import FilterMissing, RuleFilter
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    """The bits of one rule by index of `keys`, bool (n_keys,), True where the filter refuses."""
+
+    keys: Sequence[str]
+    bits: BoolArray
+
+    def along(self, keys: Sequence[str], default: bool = False) -> BoolArray:
+        """Return the bits in the order of `keys`, `default` for what was not known."""
+        if keys is self.keys or keys == self.keys:
+            return self.bits
+        position = {key: i for i, key in enumerate(self.keys)}
+        order = np.array([position.get(key, -1) for key in keys], dtype=np.int64)
+        return np.append(self.bits, default)[order]
+
+
+def advance(limits: RuleFilter, values: FloatArray, before: BoolArray | None) -> BoolArray:
+    """Return the bits after new values, bool of the same shape.
+
+    Parameters
+    ----------
+    values
+        In the signal's unit; NaN: no sample, which keeps no trip.
+    before
+        The bits so far in the same order; None where a rule starts clear, by plain comparison.
+    """
+    tripped = np.zeros(values.shape, dtype=np.bool_)
+    for limit, clear, sign in ((limits.max, limits.max_clear, 1.0), (limits.min, limits.min_clear, -1.0)):
+        if limit is None:
+            continue
+        # Comparisons with NaN are False: a node without a sample is not tripped.
+        tripped |= sign * values > sign * limit
+        if before is not None and clear is not None:
+            tripped |= before & (sign * values > sign * clear)
+    return tripped
+
+
+@dataclass(frozen=True, slots=True)
+class ValveChange:
+    """A valve has opened or closed.
+
+    reason
+        `share`: more of the nodes refused than the rule allows; `suspect`: the data itself is in doubt; empty when
+        it closes.
+    """
+
+    rule: str
+    is_open: bool
+    reason: str
+    n_refused: int
+    n_nodes: int
+
+
+def valve_reason(limits: RuleFilter, n_refused: int, n_nodes: int, *, is_suspect: bool) -> str:
+    """Return why a filter only scores for now, empty where it refuses as written."""
+    if is_suspect:
+        return "suspect"
+    if limits.valve is not None and n_refused > limits.valve * n_nodes:
+        return "share"
+    return ""
+
+
+def refused(limits: RuleFilter, tripped: BoolArray, has_sample: BoolArray) -> BoolArray:
+    """Return bool, True where the filter refuses, be it for the value or for the lack of one."""
+    return tripped | ~has_sample if limits.missing is FilterMissing.REJECT else tripped
