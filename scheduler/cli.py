@@ -1,0 +1,198 @@
+"""The `vane` command: reads the command line, calls what does the work, turns errors into exit codes.
+
+Exit code 0: a normal end, `--help`, `version`. 1: everything else, wrong usage too, as kube-scheduler.
+What a command needs is imported inside it, so that `vane check` does not wait for libraries of `vane run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
+
+from scheduler import __version__
+from scheduler.errors import ConfigError
+
+if TYPE_CHECKING:
+    from scheduler.settings import Settings
+
+OK: Final = 0
+FAILED: Final = 1
+
+NOT_BUILT: Final = ("demo", "explain", "top", "whatif", "simulate", "backtest", "doctor")
+DEFAULT_RULES: Final = "rules"
+
+_USAGE: Final = f"""\
+Vane places Pods by live business signals, written as PromQL.
+
+usage: vane COMMAND [FLAGS]
+
+  vane run              run the scheduler
+  vane check [PATH...]  check rule files
+  vane version          print the version
+
+`vane COMMAND --help` lists the flags of a command.
+Not built yet: {", ".join(NOT_BUILT)}.
+"""
+
+
+class _UsageError(Exception):
+    """A wrong command line; the message is what the user reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """All that a command touches besides its arguments."""
+
+    environ: Mapping[str, str]
+    out: TextIO
+    run: Callable[[Settings], int]
+
+
+def main(
+    argv: Sequence[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    out: TextIO | None = None,
+    err: TextIO | None = None,
+    run: Callable[[Settings], int] | None = None,
+) -> int:
+    """Run one command and return its exit code; what is not given is that of the process."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    around = _Surroundings(os.environ if environ is None else environ, out or sys.stdout, run or _run_scheduler)
+    try:
+        return _dispatch(words, around)
+    except (_UsageError, ConfigError) as error:
+        print(error, file=err or sys.stderr)
+        return FAILED
+
+
+def _dispatch(words: Sequence[str], around: _Surroundings) -> int:
+    if not words:
+        raise _UsageError(_USAGE.rstrip())
+    command, flags = words[0], [_dashed(word) for word in words[1:]]
+    if command in ("-h", "--help", "help"):
+        print(_USAGE, end="", file=around.out)
+        return OK
+    if command in ("version", "--version"):
+        return _version(flags, around)
+    if command == "run":
+        return _run(flags, around)
+    if command == "check":
+        return _check(flags, around)
+    if command in NOT_BUILT:
+        raise _UsageError(f"vane {command}: not built yet")
+    raise _UsageError(f"vane: no such command, got {command!r}. Write run, check or version; see vane --help")
+
+
+def _run(words: Sequence[str], around: _Surroundings) -> int:
+    from scheduler.settings import load
+
+    parser = _run_parser()
+    if _is_help(words):
+        return _help(parser, around)
+    given = vars(parser.parse_args(words))
+    flags = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+    return around.run(load(flags, around.environ))
+
+
+def _run_parser() -> _Parser:
+    from scheduler.settings import CONFIG_FLAG, CONFIG_VARIABLE, description_of
+    from scheduler.settings_options import OPTIONS, Take
+
+    parser = _Parser(
+        prog="vane run",
+        usage="vane run [FLAGS]",
+        description="Run the scheduler. Flags win over the environment, that over the --config file.",
+    )
+    parser.add_argument(
+        f"--{CONFIG_FLAG}",
+        metavar="FILE",
+        help=f"Configuration file: apiVersion vane.dev/v1, kind VaneConfiguration ({CONFIG_VARIABLE})",
+    )
+    for option in OPTIONS:
+        names = [f"--{option.flag}"]
+        if option.flag == "verbosity":
+            names = ["-v", "--v", *names]
+        text, default = description_of(option)
+        notes = [option.variable, *(["repeatable"] if option.repeatable else [])]
+        if default is not None and default is not False and default != ():
+            notes.append(f"default {default}")
+        described = f"{text} ({', '.join(notes)})".replace("%", "%%")
+        dest = option.flag.replace("-", "_")
+        if option.take is Take.SWITCH:
+            parser.add_argument(*names, dest=dest, nargs="?", const="true", metavar="true|false", help=described)
+        else:
+            action = "append" if option.repeatable else "store"
+            parser.add_argument(*names, dest=dest, action=action, metavar=option.metavar, help=described)
+    return parser
+
+
+def _run_scheduler(settings: Settings) -> int:
+    from scheduler.app import run
+
+    return run(settings)
+
+
+def _check(words: Sequence[str], around: _Surroundings) -> int:
+    parser = _Parser(
+        prog="vane check",
+        usage="vane check [PATH...]",
+        description="Check rule files: every mistake with its place, then what would be in force.",
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
+    parser.add_argument("--prometheus", metavar="URL", help="also ask the queries: not built yet")
+    if _is_help(words):
+        return _help(parser, around)
+    given = parser.parse_args(words)
+    if given.prometheus is not None:
+        raise _UsageError("vane check --prometheus: not built yet")
+
+    from scheduler.signals.check import run_check
+
+    return run_check(given.paths or [DEFAULT_RULES], around.out)
+
+
+def _version(words: Sequence[str], around: _Surroundings) -> int:
+    parser = _Parser(prog="vane version", usage="vane version", description="Print the version.")
+    if _is_help(words):
+        return _help(parser, around)
+    parser.parse_args(words)
+    print(f"vane {__version__}", file=around.out)
+    return OK
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises where argparse would end the process."""
+
+    def __init__(self, prog: str, usage: str, description: str) -> None:
+        super().__init__(
+            prog=prog,
+            usage=usage,
+            description=description,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=30, width=110),
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{self.prog}: {message}. See {self.prog} --help")
+
+
+def _help(parser: argparse.ArgumentParser, around: _Surroundings) -> int:
+    print(parser.format_help(), end="", file=around.out)
+    return OK
+
+
+def _is_help(words: Sequence[str]) -> bool:
+    return any(word in ("-h", "--help") for word in words)
+
+
+def _dashed(word: str) -> str:
+    """Take `_` for `-` in flag names, as Kubernetes programs do."""
+    if not word.startswith("--"):
+        return word
+    name, equals, value = word.partition("=")
+    return name.replace("_", "-") + equals + value
