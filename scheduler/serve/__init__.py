@@ -1,0 +1,1 @@
+"""HTTP: what Kubernetes, Prometheus and people ask of a running Vane."""

@@ -1,0 +1,113 @@
+"""The pages: health as Kubernetes asks for it, and metrics; what stands on them comes from a PageSource."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from aiohttp import web
+
+from scheduler.metrics import CONTENT_TYPE
+
+ANSWER_LIMIT_S: Final = 2.0
+"""How long a page waits for its source; kubelet gives a probe 1 s unless told otherwise, Prometheus a scrape 10 s."""
+
+HEALTH_KINDS: Final = ("healthz", "livez", "readyz")
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Check(NamedTuple):
+    """One question of a health page and its answer; `text` says more where it is not ok."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+class PageSource(Protocol):
+    """What pages are made of; called in the server's event loop, so nothing here may block."""
+
+    async def metrics(self) -> bytes:
+        """Return the page of all processes, in Prometheus' text format."""
+        ...
+
+    async def health(self, kind: str) -> Sequence[Check]:
+        """Return the checks of one of HEALTH_KINDS."""
+        ...
+
+
+def create_app(source: PageSource) -> web.Application:
+    """Return the application with all pages; the probes are open, and so is /metrics until there is authentication."""
+    app = web.Application(middlewares=[_explain_refusals], client_max_size=1 << 16)
+    app.on_response_prepare.append(_add_headers)
+
+    async def metrics(_: web.Request) -> web.Response:
+        answer = await _ask("/metrics", source.metrics())
+        if isinstance(answer, web.Response):
+            return answer
+        return web.Response(body=answer, headers={"Content-Type": CONTENT_TYPE})
+
+    app.router.add_get("/metrics", metrics)
+    for kind in HEALTH_KINDS:
+        app.router.add_get(f"/{kind}", _health_handler(source, kind))
+    return app
+
+
+def _health_handler(source: PageSource, kind: str) -> _Handler:
+    async def health(request: web.Request) -> web.Response:
+        checks = await _ask(f"/{kind}", source.health(kind))
+        if isinstance(checks, web.Response):
+            return checks
+        passed = all(check.ok for check in checks)
+        if passed and "verbose" not in request.query:
+            return _text("ok")
+        lines = [f"[+]{check.name} ok" if check.ok else f"[-]{check.name} failed: {check.text}" for check in checks]
+        lines.append(f"{kind} check {'passed' if passed else 'failed'}")
+        return _text("\n".join(lines) + "\n", 200 if passed else 500)
+
+    return health
+
+
+async def _ask(path: str, question: Coroutine[Any, Any, T]) -> T | web.Response:
+    """Return the source's answer, or a page that says why there is none."""
+    task = asyncio.ensure_future(question)
+    # Not wait_for: it waits for the cancelled question to end, which a stuck one doesn't.
+    done, _ = await asyncio.wait([task], timeout=ANSWER_LIMIT_S)
+    if not done:
+        task.cancel()
+        _log.warning("no answer for a page in time", extra={"page": path, "limit_s": ANSWER_LIMIT_S})
+        return _text(f"{path}: no answer in {ANSWER_LIMIT_S:g} s\n", 503)
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if error is not None:
+        _log.error("a page failed", extra={"page": path}, exc_info=error)
+        return _text(f"{path}: failed with {type(error).__name__}; the log says more\n", 500)
+    return task.result()
+
+
+@web.middleware
+async def _explain_refusals(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPMethodNotAllowed as refusal:
+        allowed = ", ".join(sorted(refusal.allowed_methods))
+        response = _text(f"{request.path}: {request.method} is not allowed here. Use {allowed}\n", 405)
+        response.headers["Allow"] = allowed
+        return response
+    except web.HTTPNotFound:
+        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, "metrics"]))
+        return _text(f"no such page. Pages: {pages}\n", 404)
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Cache-Control"] = "no-cache, private"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Server"] = "vane"
+
+
+def _text(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from scheduler.serve.pages import Check
+
+
+class Source:
+    """A PageSource whose answers are set by the test; an exception is raised, None never answers."""
+
+    def __init__(self) -> None:
+        self.page: bytes | BaseException | None = b"# TYPE a gauge\na 1.0\n"
+        self.checks: list[Check] | BaseException | None = [Check("ping", True, "")]
+        self.asked: list[str] = []
+
+    async def metrics(self) -> bytes:
+        if self.page is None:
+            await _stuck()
+        if isinstance(self.page, BaseException):
+            raise self.page
+        return self.page or b""
+
+    async def health(self, kind: str) -> Sequence[Check]:
+        self.asked.append(kind)
+        if self.checks is None:
+            await _stuck()
+        if isinstance(self.checks, BaseException):
+            raise self.checks
+        return self.checks or []
+
+
+async def _stuck() -> None:
+    """Wait longer than any page does, and don't end when told to."""
+    for _ in range(2):
+        try:
+            await asyncio.sleep(4)
+        except asyncio.CancelledError:
+            continue
