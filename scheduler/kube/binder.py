@@ -1,0 +1,284 @@
+"""The scheduler's side of the binder process: requests go in without waiting, results come back by callback."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from scheduler.errors import VaneError
+from scheduler.kube import messages
+from scheduler.kube.config import Connection
+from scheduler.kube.credentials import CredentialsError, Token
+from scheduler.kube.messages import (
+    BindRequest,
+    BindResult,
+    Credentials,
+    Drain,
+    Drained,
+    EventRequest,
+    EventsDropped,
+    FailureReport,
+    FromChild,
+    LogLine,
+    RequestsDone,
+    ToChild,
+    Unauthorized,
+)
+
+log = logging.getLogger(__name__)
+
+BATCH = 16
+BATCH_WAIT_S = 0.002
+MAX_QUEUED = 10_000
+"""Reports and Events wait here only while the child does not read; beyond so many they are dropped. Binds never are."""
+
+_CREDENTIALS_CHECK_S = 10.0
+_STOP_S = 5.0
+_EXITED_S = 1.0
+
+
+class BinderError(VaneError):
+    """The binder process was used before it was started, or after its end."""
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+class Binder:
+    """Starts the binder process and talks to it.
+
+    `bind`, `report_failure` and `event` may be called by any thread and never wait. `on_result` gets the results of
+    binds, `on_requests` finished HTTP requests and `on_events_dropped` lost Events, for metrics, all in the reader
+    thread. `on_dead` is called there once if the process ends unasked: no bind under way will have a result then.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        on_result: Callable[[list[BindResult]], None],
+        on_dead: Callable[[str], None],
+        on_requests: Callable[[list[RequestsDone]], None] = _ignore,
+        on_events_dropped: Callable[[int], None] = _ignore,
+    ) -> None:
+        self._connection = connection
+        self._on_result = on_result
+        self._on_dead = on_dead
+        self._on_requests = on_requests
+        self._on_events_dropped = on_events_dropped
+        self._queue: SimpleQueue[ToChild | None] = SimpleQueue()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._threads: list[threading.Thread] = []
+        self._stopping = threading.Event()
+        self._renew = threading.Event()
+        self._refused: list[str | None] = []
+        self._token: Token | None = None
+        self._drained = threading.Condition()
+        self._drain_asked = 0
+        self._drain_done = 0
+
+    @property
+    def pid(self) -> int:
+        return self._started().pid
+
+    def start(self) -> None:
+        """Start the process and the threads.
+
+        Call it from the main thread: the kernel kills the child when the thread that started it ends.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            fd = theirs.fileno()
+            argv = [sys.executable, "-m", "scheduler.kube.binder_process", str(fd), str(os.getpid())]
+            self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
+        self._socket = ours
+        self._token = self._connection.credentials.token()
+        ours.sendall(messages.encode([self._connection.binder_connection()]))
+        for name, target in (("send", self._send), ("receive", self._receive), ("credentials", self._keep_credentials)):
+            thread = threading.Thread(target=target, name=f"binder-{name}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def bind(self, request: BindRequest) -> None:
+        """Have a Pod bound; its BindResult comes to `on_result`."""
+        self._queue.put(request)
+
+    def report_failure(self, report: FailureReport) -> None:
+        """Have the condition PodScheduled=False and the Event FailedScheduling written."""
+        self._put_unless_full(report)
+
+    def event(self, request: EventRequest) -> None:
+        """Have an Event written, or counted into its series."""
+        self._put_unless_full(request)
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until all requests made so far are done; return whether they were in time."""
+        with self._drained:
+            self._drain_asked += 1
+            number = self._drain_asked
+            self._queue.put(Drain(number=number))
+            return self._drained.wait_for(
+                lambda: self._drain_done >= number or not self._is_running(), timeout_s
+            ) and self._drain_done >= number  # fmt: skip
+
+    def stop(self) -> None:
+        """End the process now; what was not drained is lost."""
+        self._stopping.set()
+        self._renew.set()
+        self._queue.put(None)
+        if self._socket is not None:
+            self._shut_down()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(_STOP_S)
+        if self._process is not None:
+            try:
+                self._process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._socket is not None:
+            self._socket.close()
+
+    def _put_unless_full(self, request: FailureReport | EventRequest) -> None:
+        if self._queue.qsize() < MAX_QUEUED:
+            self._queue.put(request)
+        else:
+            self._on_events_dropped(1)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise BinderError("the binder process was not started")
+        return self._process
+
+    def _is_running(self) -> bool:
+        return not self._stopping.is_set() and self._started().poll() is None
+
+    def _shut_down(self) -> None:
+        try:
+            self._sock().shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # the child was first
+
+    def _sock(self) -> socket.socket:
+        if self._socket is None:
+            raise BinderError("the binder process was not started")
+        return self._socket
+
+    def _send(self) -> None:
+        """Write requests in batches: up to 16, or what comes within 2 ms.
+
+        Waiting once and then taking all costs one wake-up of this thread a batch; waking for each request would take
+        the GIL from the deciding thread each time.
+        """
+        queue = self._queue
+        while (first := queue.get()) is not None:
+            if queue.qsize() < BATCH - 1:
+                time.sleep(BATCH_WAIT_S)
+            batch = [first]
+            ended = False
+            while len(batch) < BATCH and not ended:
+                try:
+                    item = queue.get_nowait()
+                except Empty:
+                    break
+                if item is None:
+                    ended = True
+                else:
+                    batch.append(item)
+            try:
+                self._sock().sendall(messages.encode(batch))
+            except OSError:
+                return  # the reader notices too, and says so
+            if ended:
+                return
+
+    def _receive(self) -> None:
+        reader = self._sock().makefile("rb", buffering=1 << 16)
+        try:
+            while len(prefix := reader.read(messages.LENGTH_BYTES)) == messages.LENGTH_BYTES:
+                length = messages.frame_length(prefix)
+                body = reader.read(length)
+                if len(body) < length:
+                    break
+                self._handle(messages.decode_from_child(body))
+        except OSError:
+            pass  # reset: the child was killed
+        finally:
+            reader.close()
+            self._ended()
+
+    def _handle(self, received: list[FromChild]) -> None:
+        results: list[BindResult] = []
+        requests: list[RequestsDone] = []
+        for message in received:
+            match message:
+                case BindResult():
+                    results.append(message)
+                case RequestsDone():
+                    requests.append(message)
+                case EventsDropped():
+                    self._on_events_dropped(message.count)
+                case Unauthorized():
+                    self._refused.append(message.header)
+                    self._renew.set()
+                case LogLine():
+                    log.log(message.level, "%s", message.text)
+                case Drained():
+                    self._note_drained(message.number)
+        if results:
+            self._on_result(results)
+        if requests:
+            self._on_requests(requests)
+
+    def _note_drained(self, number: int) -> None:
+        with self._drained:
+            self._drain_done = max(self._drain_done, number)
+            self._drained.notify_all()
+
+    def _ended(self) -> None:
+        self._queue.put(None)
+        if self._stopping.is_set():
+            return
+        try:
+            code: int | None = self._started().wait(_EXITED_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        with self._drained:
+            self._drained.notify_all()
+        self._on_dead(f"the binder process ended by itself (exit code {code})")
+
+    def _keep_credentials(self) -> None:
+        """Hand the header over when it changes, and at once when the API server has refused it."""
+        while not self._stopping.is_set():
+            self._renew.wait(_CREDENTIALS_CHECK_S)
+            self._renew.clear()
+            refused, self._refused = self._refused, []
+            for header in refused:
+                self._connection.invalidate(header)
+            try:
+                token = self._connection.credentials.token()
+            except CredentialsError as error:
+                log.error("binder: no credentials: %s", error)
+                continue
+            if refused or token != self._token:
+                self._token = token
+                self._queue.put(
+                    Credentials(header=token.header, cert_file=token.cert_file, key_file=token.key_file)
+                )  # fmt: skip
+
+
+def _environment() -> dict[str, str]:
+    """Return our environment, with the folder of this package importable."""
+    root = str(Path(__file__).resolve().parents[2])
+    path = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}

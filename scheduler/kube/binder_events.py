@@ -1,0 +1,112 @@
+"""The Events that the binder process writes, behind a bounded queue: they may be lost, they never hold a bind up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from scheduler.kube.binder_http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder_retry import Chance
+from scheduler.kube.event_series import FINISH_S, REFRESH_S, EventRecord, EventSeries
+from scheduler.kube.messages import EventRequest
+
+log = logging.getLogger(__name__)
+
+MAX_QUEUED = 1000
+N_WRITERS = 8
+
+_MAX_TRIES = 12
+_SLEEP_S = 10.0
+_SLEEP_JITTER = 0.25
+
+_encode = msgspec.json.Encoder().encode
+
+
+class EventWriter:
+    """Writes Events and series, a few at a time; what does not fit the queue is dropped and counted."""
+
+    def __init__(self, http: ApiHttp, series: EventSeries, on_dropped: Callable[[], None], chance: Chance) -> None:
+        self._http = http
+        self._series = series
+        self._on_dropped = on_dropped
+        self._chance = chance
+        self._queue: deque[EventRecord] = deque()
+        self._n_writing = 0
+        self._writers: set[asyncio.Task[None]] = set()
+
+    @property
+    def n_pending(self) -> int:
+        return len(self._queue) + self._n_writing
+
+    def submit(self, request: EventRequest) -> None:
+        record = self._series.observe(request)
+        if record is not None:
+            self._enqueue(record)
+
+    async def keep_series(self) -> None:
+        """End quiet series every six minutes and renew the others every half an hour; runs until cancelled."""
+        since_refresh_s = 0.0
+        while True:
+            await self._chance.sleep(FINISH_S)
+            since_refresh_s += FINISH_S
+            for record in self._series.finish():
+                self._enqueue(record)
+            if since_refresh_s >= REFRESH_S:
+                since_refresh_s = 0.0
+                for record in self._series.refresh():
+                    self._enqueue(record)
+
+    def _enqueue(self, record: EventRecord) -> None:
+        if len(self._queue) >= MAX_QUEUED:
+            self._on_dropped()
+            return
+        self._queue.append(record)
+        if len(self._writers) < N_WRITERS:
+            writer = asyncio.create_task(self._drain())
+            self._writers.add(writer)
+
+    async def _drain(self) -> None:
+        try:
+            while self._queue:
+                record = self._queue.popleft()
+                self._n_writing += 1
+                try:
+                    if not await self._write(record):
+                        self._on_dropped()
+                finally:
+                    self._n_writing -= 1
+        finally:
+            # Here and not in a done callback: that runs later, and an Event queued between would find no writer.
+            task = asyncio.current_task()
+            if task is not None:
+                self._writers.discard(task)
+
+    async def _write(self, record: EventRecord) -> bool:
+        """Write one record; as client-go, an answer is final but for 429 and a series that was just created."""
+        for _ in range(_MAX_TRIES):
+            delay = _SLEEP_S * (1.0 + _SLEEP_JITTER * self._chance.random())
+            try:
+                answer = await self._send(record)
+                if answer.is_ok:
+                    return True
+                if answer.retry_after_s > 0 or answer.code == 429:
+                    delay = max(answer.retry_after_s, 1.0) * (1.0 + _SLEEP_JITTER * self._chance.random())
+                elif not (answer.code == 409 and record.is_series):
+                    log.debug("Event refused: %d %s", answer.code, answer.message)
+                    return answer.code == 409  # it is there already: an earlier answer was lost
+            except NoAnswerError as error:
+                log.debug("Event not written yet: %s", error)
+            await self._chance.sleep(delay)
+        return False
+
+    async def _send(self, record: EventRecord) -> Answer:
+        if record.is_series:
+            answer = await self._http.request("PATCH", record.path, _encode(record.patch()), STRATEGIC_MERGE_PATCH)
+            if answer.code != 404:
+                return answer
+            # The Event has outlived its hour, or was never written.
+        return await self._http.request("POST", record.collection_path, _encode(record.whole()))

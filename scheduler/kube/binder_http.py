@@ -1,0 +1,176 @@
+"""HTTP of the binder process: requests on kept connections, as asyncio coroutines."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+
+from scheduler.errors import VaneError
+from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, USER_AGENT, Endpoint, TlsContext
+
+REQUEST_TIMEOUT_S = 30.0
+MAX_CONNECTIONS = 64
+
+_RENEWAL_S = 10.0
+_OLD_SESSION_S = 60.0
+
+JSON = "application/json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+
+class NoAnswerError(VaneError):
+    """No whole answer came. `sent` says whether the API server may have carried the request out."""
+
+    def __init__(self, message: str, sent: bool) -> None:
+        self.sent = sent
+        super().__init__(message)
+
+
+class _Status(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+_status = msgspec.json.Decoder(_Status)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    body: bytes
+    retry_after_s: float
+
+    @property
+    def is_ok(self) -> bool:
+        return 200 <= self.code < 300
+
+    @property
+    def message(self) -> str:
+        """The text of the Status object that API errors are, else the start of the body."""
+        try:
+            return _status.decode(self.body).message
+        except msgspec.DecodeError:
+            return self.body[:200].decode("utf-8", "replace")
+
+
+class ApiHttp:
+    """One session of kept connections, whose Authorization header can be exchanged at any time."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        header: str | None,
+        on_done: Callable[[str, str, float], None],
+        on_unauthorized: Callable[[str | None], None],
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
+        self._endpoint = endpoint
+        self._header = header
+        self._on_done = on_done
+        self._on_unauthorized = on_unauthorized
+        self._timeout_s = timeout_s
+        self._tls = TlsContext(endpoint)
+        self._session = self._new_session()
+        self._renewed = asyncio.Event()
+        self._has_asked = False
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def use(self, header: str | None, cert_file: str | None, key_file: str | None) -> None:
+        """Take credentials over; requests that wait after a 401 go on with them."""
+        self._header = header
+        if self._tls.use(cert_file, key_file) if cert_file is not None else self._tls.reload():
+            self._exchange_session()
+        self._has_asked = False
+        self._renewed.set()
+        self._renewed = asyncio.Event()
+
+    def reload_certificate(self) -> None:
+        """Look whether the client certificate's files have changed."""
+        if self._tls.reload():
+            self._exchange_session()
+
+    async def request(self, method: str, path: str, body: bytes | None = None, content_type: str = JSON) -> Answer:
+        """Send one request; a 401 is tried once more with the credentials that the parent then sends.
+
+        Raises
+        ------
+        NoAnswerError
+            No whole answer came.
+        """
+        header = self._header
+        answer = await self._once(method, path, body, content_type)
+        if answer.code == 401 and await self._renewal(header):
+            answer = await self._once(method, path, body, content_type)
+        return answer
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _once(self, method: str, path: str, body: bytes | None, content_type: str) -> Answer:
+        headers = {"Accept": JSON, "User-Agent": USER_AGENT}
+        if body is not None:
+            headers["Content-Type"] = content_type
+        if self._header is not None:
+            headers["Authorization"] = self._header
+        started = time.monotonic()
+        code = "<error>"
+        try:
+            async with self._session.request(
+                method, self._endpoint.host + path, data=body, headers=headers, proxy=self._endpoint.proxy,
+                ssl=self._ssl(), server_hostname=self._endpoint.server_name, allow_redirects=False,
+            ) as response:  # fmt: skip
+                content = await response.read()
+                code = str(response.status)
+                return Answer(response.status, content, _seconds(response.headers.get("Retry-After")))
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NoAnswerError(f"{type(error).__name__}: {error}", sent=False) from error
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise NoAnswerError(f"{type(error).__name__}: {error}", sent=True) from error
+        finally:
+            self._on_done(method, code, time.monotonic() - started)
+
+    async def _renewal(self, refused: str | None) -> bool:
+        """Ask the parent for other credentials, once for all that were refused, and wait."""
+        if refused != self._header:
+            return True  # exchanged while the request was under way
+        if not self._has_asked:
+            self._has_asked = True
+            self._on_unauthorized(refused)
+        try:
+            await asyncio.wait_for(self._renewed.wait(), _RENEWAL_S)
+        except TimeoutError:
+            return False
+        return True
+
+    def _ssl(self) -> ssl.SSLContext | bool:
+        return self._tls.context if self._tls.context is not None else True
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=60.0),
+            timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S),
+            auto_decompress=False,
+            skip_auto_headers=("Accept-Encoding", "Content-Type"),
+        )
+
+    def _exchange_session(self) -> None:
+        """Open connections with the new certificate from now on; requests under way end on their old ones."""
+        old, self._session = self._session, self._new_session()
+
+        async def close_later() -> None:
+            await asyncio.sleep(_OLD_SESSION_S)
+            await old.close()
+
+        task = asyncio.create_task(close_later())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+def _seconds(value: str | None) -> float:
+    return float(value) if value is not None and value.strip().isdigit() else 0.0

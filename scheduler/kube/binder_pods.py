@@ -1,0 +1,230 @@
+"""What the binder process does to Pods: bind them, and report that they could not be placed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from scheduler.kube import events
+from scheduler.kube.binder_http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder_retry import Chance, Tries
+from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+
+log = logging.getLogger(__name__)
+
+MAX_BINDS = 48
+MAX_REPORTS = 8
+MAX_REMEMBERED_REPORTS = 10_000
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    deletion_timestamp: str | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    scheduling_gates: list[msgspec.Raw] | None = None
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_pods = msgspec.json.Decoder(_Pod)
+
+
+class PodBinder:
+    """Carries out binds, at most `MAX_BINDS` at a time."""
+
+    def __init__(
+        self,
+        http: ApiHttp,
+        reports: FailureReports,
+        on_event: Callable[[EventRequest], None],
+        clock: Callable[[], float],
+        chance: Chance,
+    ) -> None:
+        self._http = http
+        self._reports = reports
+        self._on_event = on_event
+        self._clock = clock
+        self._chance = chance
+        self._slots = asyncio.Semaphore(MAX_BINDS)
+
+    async def bind(self, request: BindRequest, received_s: float) -> BindResult:
+        """Bind the Pod; a lost answer is asked for again, and then 409 to the same node is success.
+
+        Raises nothing: whatever happens is an outcome.
+        """
+        async with self._slots:
+            await self._reports.settle(request.pod.uid)
+            result = await self._bind(request)
+        return msgspec.structs.replace(result, duration_s=self._clock() - received_s)
+
+    async def _bind(self, request: BindRequest) -> BindResult:
+        path = f"{_pod_path(request.pod)}/binding"
+        body = _encode(events.binding(request))
+        tries = Tries(self._chance)
+        is_lost = False  # whether an earlier request may have been carried out without us hearing of it
+        failure: Answer | NoAnswerError
+        while True:
+            # As late as can be: no request may leave after the lease may have passed to another replica.
+            if self._clock() >= request.not_after:
+                return _result(request, "expired", message="not sent: the lease's deadline had passed")
+            conflict = False
+            try:
+                failure = answer = await self._http.request("POST", path, body)
+                if answer.is_ok:
+                    self._on_event(events.scheduled_event(request))
+                    return _result(request, "bound", answer)
+                if answer.code == 404:
+                    return _result(request, "deleted", answer)
+                if answer.code == 409:
+                    conflict = True
+                    result = await self._resolve(request, answer, is_lost)
+                    if result is not None:
+                        return result
+            except NoAnswerError as error:
+                failure = error
+                is_lost = is_lost or error.sent
+            if not await tries.again(failure, conflict):
+                return _failed(request, failure)
+
+    async def _resolve(self, request: BindRequest, conflict: Answer, is_lost: bool) -> BindResult | None:
+        """Ask what became of the Pod; None: nothing speaks against binding it, so try again."""
+        answer = await self._http.request("GET", _pod_path(request.pod))
+        if answer.code == 404:
+            return _result(request, "deleted", conflict)
+        if not answer.is_ok:
+            return None
+        try:
+            pod = _pods.decode(answer.body)
+        except msgspec.DecodeError:
+            return None
+        if pod.metadata.uid != request.pod.uid:
+            return _result(request, "deleted", conflict)
+        if pod.spec.node_name == request.node_name:
+            if is_lost:  # it was us
+                self._on_event(events.scheduled_event(request))
+            return _result(request, "conflict_same_node", conflict)
+        if pod.spec.node_name:
+            return _result(request, "conflict_other_node", conflict, node_name=pod.spec.node_name)
+        if pod.metadata.deletion_timestamp is not None:
+            return _result(request, "deleted", conflict)
+        if pod.spec.scheduling_gates:
+            return _result(request, "gated", conflict)
+        return None
+
+
+class FailureReports:
+    """Writes the PodScheduled condition; of several reports on one Pod that wait, only the last counts."""
+
+    def __init__(self, http: ApiHttp, now_ns: Callable[[], int], chance: Chance) -> None:
+        self._http = http
+        self._now_ns = now_ns
+        self._chance = chance
+        self._slots = asyncio.Semaphore(MAX_REPORTS)
+        self._waiting: dict[str, FailureReport] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
+
+    @property
+    def n_pending(self) -> int:
+        return len(self._waiting) + len(self._running)
+
+    def submit(self, report: FailureReport) -> None:
+        uid = report.pod.uid
+        self._waiting[uid] = report
+        if uid not in self._running:
+            self._running[uid] = asyncio.create_task(self._run(uid))
+
+    async def settle(self, uid: str) -> None:
+        """Drop what waits for this Pod and let end what is under way, so that no False is written after its bind."""
+        self._waiting.pop(uid, None)
+        self._written.pop(uid, None)
+        task = self._running.get(uid)
+        if task is not None:
+            await asyncio.wait([task])
+
+    async def _run(self, uid: str) -> None:
+        try:
+            async with self._slots:
+                while (report := self._waiting.pop(uid, None)) is not None:
+                    await self._write(report)
+        finally:
+            del self._running[uid]
+
+    async def _write(self, report: FailureReport) -> None:
+        uid = report.pod.uid
+        wanted = (report.reason, report.message)
+        if self._written.get(uid) == wanted:
+            # Our own patch has not come back through the watch yet.
+            report = msgspec.structs.replace(
+                report, current_status="False", current_reason=report.reason, current_message=report.message
+            )
+        patch = events.condition_patch(report, self._now_ns())
+        if patch is None:
+            return
+        if await self._patch(report.pod, _encode(patch)):
+            self._written[uid] = wanted
+            self._written.move_to_end(uid)
+            if len(self._written) > MAX_REMEMBERED_REPORTS:
+                self._written.popitem(last=False)
+
+    async def _patch(self, pod: PodRef, body: bytes) -> bool:
+        tries = Tries(self._chance, retry_conflict=True)
+        failure: Answer | NoAnswerError
+        while True:
+            try:
+                failure = answer = await self._http.request(
+                    "PATCH", f"{_pod_path(pod)}/status", body, STRATEGIC_MERGE_PATCH
+                )
+                if answer.is_ok:
+                    return True
+                if answer.code == 404 or _is_other_pod(answer):
+                    return False
+            except NoAnswerError as error:
+                failure = error
+            if not await tries.again(failure):
+                log.warning("condition of Pod %s/%s was not written: %s", pod.namespace, pod.name, _text(failure))
+                return False
+
+
+def _pod_path(pod: PodRef) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def _is_other_pod(answer: Answer) -> bool:
+    """Whether the UID in a patch was refused: a Pod of the same name was made since."""
+    return answer.code in (409, 422) and "uid" in answer.message.lower()
+
+
+def _text(failure: Answer | NoAnswerError) -> str:
+    return f"{failure.code} {failure.message}" if isinstance(failure, Answer) else str(failure)
+
+
+def _failed(request: BindRequest, failure: Answer | NoAnswerError) -> BindResult:
+    if isinstance(failure, Answer):
+        return _result(request, "failed", failure)
+    return _result(request, "failed", message=str(failure))
+
+
+def _result(
+    request: BindRequest, outcome: Outcome, answer: Answer | None = None, node_name: str = "", message: str = ""
+) -> BindResult:
+    return BindResult(
+        uid=request.pod.uid,
+        outcome=outcome,
+        node_name=node_name or request.node_name,
+        code=answer.code if answer is not None else 0,
+        message=message or (answer.message if answer is not None and not answer.is_ok else ""),
+        duration_s=0.0,
+    )

@@ -1,0 +1,228 @@
+"""The binder process: reads requests from its socket, carries them out, writes results back.
+
+It ends at once, without flushing, when its parent is gone: what it had left belongs to a scheduler that no longer
+leads. SIGINT and SIGTERM are the parent's business, which drains before it stops. It imports no more than it needs
+(neither numpy nor the `kubernetes` package), to start in a fraction of a second and stay small.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import traceback
+import uuid
+from collections.abc import Coroutine
+from typing import Any
+
+from scheduler.errors import VaneError
+from scheduler.kube import messages
+from scheduler.kube.binder_events import EventWriter
+from scheduler.kube.binder_http import ApiHttp
+from scheduler.kube.binder_pods import FailureReports, PodBinder
+from scheduler.kube.binder_retry import Chance
+from scheduler.kube.endpoint import TlsFilesError
+from scheduler.kube.event_series import EventSeries
+from scheduler.kube.messages import (
+    BinderConnection,
+    BindRequest,
+    Credentials,
+    Drain,
+    Drained,
+    EventRequest,
+    EventsDropped,
+    FailureReport,
+    FromChild,
+    LogLine,
+    RequestsDone,
+    ToChild,
+    Unauthorized,
+)
+
+_FLUSH_S = 0.002
+_DRAIN_POLL_S = 0.005
+_CERTIFICATE_CHECK_S = 60.0
+
+
+class Outbox:
+    """Collects messages to the parent and writes them every 2 ms."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._messages: list[FromChild] = []
+        self._requests: dict[tuple[str, str], list[float]] = {}
+        self._n_dropped = 0
+        self._is_due = False
+
+    def send(self, message: FromChild) -> None:
+        self._messages.append(message)
+        self._schedule()
+
+    def request_done(self, verb: str, code: str, duration_s: float) -> None:
+        self._requests.setdefault((verb, code), []).append(duration_s)
+        self._schedule()
+
+    def event_dropped(self) -> None:
+        self._n_dropped += 1
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(_FLUSH_S, self._flush)
+
+    def _flush(self) -> None:
+        self._is_due = False
+        batch = self._messages
+        for (verb, code), durations in self._requests.items():
+            batch.append(RequestsDone(verb=verb, code=code, durations_s=durations))
+        if self._n_dropped:
+            batch.append(EventsDropped(count=self._n_dropped))
+        self._messages, self._requests, self._n_dropped = [], {}, 0
+        self._writer.write(messages.encode(batch))
+
+
+class OutboxHandler(logging.Handler):
+    """Sends log records to the parent, which logs them in its own format."""
+
+    def __init__(self, outbox: Outbox) -> None:
+        super().__init__(logging.INFO)
+        self._outbox = outbox
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._outbox.send(LogLine(level=record.levelno, text=self.format(record)))
+
+
+class Worker:
+    """Hands each request to what carries it out; one per process."""
+
+    def __init__(self, connection: BinderConnection, outbox: Outbox) -> None:
+        chance = Chance(asyncio.sleep, random.random)
+        self._outbox = outbox
+        self._http = ApiHttp(
+            connection.endpoint,
+            connection.header,
+            outbox.request_done,
+            lambda header: outbox.send(Unauthorized(header=header)),
+        )
+        if connection.cert_file is not None:
+            self._http.use(connection.header, connection.cert_file, connection.key_file)
+        series = EventSeries(socket.gethostname(), time.time_ns, lambda: str(uuid.uuid4()))
+        self._events = EventWriter(self._http, series, outbox.event_dropped, chance)
+        self._reports = FailureReports(self._http, time.time_ns, chance)
+        self._binder = PodBinder(self._http, self._reports, self._events.submit, time.monotonic, chance)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._n_binds = 0
+        self._spawn(self._events.keep_series())
+        self._spawn(self._watch_certificate())
+
+    def handle(self, message: ToChild) -> None:
+        match message:
+            case BindRequest():
+                self._n_binds += 1
+                self._spawn(self._bind(message, time.monotonic()))
+            case FailureReport():
+                self._reports.submit(message)
+            case EventRequest():
+                self._events.submit(message)
+            case Credentials():
+                self._use(message)
+            case Drain():
+                self._spawn(self._drain(message.number))
+            case BinderConnection():
+                raise ValueError("a second BinderConnection")
+
+    async def _bind(self, request: BindRequest, received_s: float) -> None:
+        try:
+            self._outbox.send(await self._binder.bind(request, received_s))
+        finally:
+            self._n_binds -= 1
+
+    def _use(self, credentials: Credentials) -> None:
+        try:
+            self._http.use(credentials.header, credentials.cert_file, credentials.key_file)
+        except TlsFilesError as error:
+            logging.error("binder: %s", error)
+
+    async def _watch_certificate(self) -> None:
+        while True:
+            await asyncio.sleep(_CERTIFICATE_CHECK_S)
+            try:
+                self._http.reload_certificate()
+            except TlsFilesError as error:
+                logging.error("binder: %s", error)
+
+    async def _drain(self, number: int) -> None:
+        while self._n_binds or self._reports.n_pending or self._events.n_pending:
+            await asyncio.sleep(_DRAIN_POLL_S)
+        self._outbox.send(Drained(number=number))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # A bind without a result would leave its Pod assumed for ever: the parent must start over.
+            traceback.print_exception(error, file=sys.stderr)
+            os._exit(70)
+
+
+async def serve(sock: socket.socket) -> None:
+    """Carry out what comes over the socket until its other end is closed."""
+    reader, writer = await asyncio.open_connection(sock=sock)
+    outbox = Outbox(writer)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[OutboxHandler(outbox)])
+    first = await _receive(reader)
+    connection = first[0]
+    if not isinstance(connection, BinderConnection):
+        raise ValueError("the first message must be a BinderConnection")
+    worker = Worker(connection, outbox)
+    for message in first[1:]:
+        worker.handle(message)
+    gc.freeze()
+    while True:
+        for message in await _receive(reader):
+            worker.handle(message)
+
+
+async def _receive(reader: asyncio.StreamReader) -> list[ToChild]:
+    length = messages.frame_length(await reader.readexactly(messages.LENGTH_BYTES))
+    return messages.decode_to_child(await reader.readexactly(length))
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when the thread that started it ends; elsewhere EOF alone must do."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)  # it ended before we asked
+
+
+def main() -> None:
+    """Run the process: `python -m scheduler.kube.binder_process FD PARENT_PID`."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    die_with_parent(int(sys.argv[2]))
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        try:
+            asyncio.run(serve(sock))
+        except VaneError as error:
+            sys.exit(f"binder: {error}")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

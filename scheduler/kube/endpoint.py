@@ -1,0 +1,116 @@
+"""Where the API server is and how to trust it: plain data that both processes turn into connections."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+
+import msgspec
+
+from scheduler import __version__
+from scheduler.errors import VaneError
+
+USER_AGENT = f"vane/{__version__}"
+
+CONNECT_TIMEOUT_S = 5.0
+
+# A silent peer (pulled cable, blackhole without reset) is given up after 15 + 3·10 s = 45 s without traffic, as
+# client-go's HTTP/2 ping does (30 s idle + 15 s), and after 30 s with unacknowledged data in flight.
+_KEEPALIVE_IDLE_S = 15
+_KEEPALIVE_INTERVAL_S = 10
+_KEEPALIVE_PROBES = 3
+_UNACKNOWLEDGED_MS = 30_000
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The API server's address and TLS settings; files are named, not held, so that they can be read again."""
+
+    host: str
+    server_name: str | None = None
+    verify: bool = True
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    proxy: str | None = None
+
+    @property
+    def is_tls(self) -> bool:
+        return self.host.startswith("https://")
+
+
+class TlsFilesError(VaneError):
+    """A CA, client certificate or key file cannot be read or does not fit."""
+
+
+class TlsContext:
+    """One SSLContext per process, whose client certificate follows its files.
+
+    New handshakes use what was loaded last; connections already open keep theirs.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._cert = (endpoint.cert_file, endpoint.key_file)
+        self._loaded: tuple[int, ...] = ()
+        self.context = _context(endpoint) if endpoint.is_tls else None
+        self.reload()
+
+    def use(self, cert_file: str | None, key_file: str | None) -> bool:
+        """Take another client certificate, such as a fresh one from an exec plugin; return as `reload`."""
+        if (cert_file, key_file) != self._cert:
+            self._cert = (cert_file, key_file)
+            self._loaded = ()
+        return self.reload()
+
+    def reload(self) -> bool:
+        """Load the client certificate again if its files changed, and return whether they had.
+
+        Raises
+        ------
+        TlsFilesError
+            The files cannot be read or don't belong together; what was loaded before stays in force.
+        """
+        cert_file, key_file = self._cert
+        if self.context is None or cert_file is None:
+            return False
+        try:
+            stamp = _stamp(cert_file) + (_stamp(key_file) if key_file else ())
+            if stamp == self._loaded:
+                return False
+            self.context.load_cert_chain(cert_file, key_file)
+        except OSError as error:  # ssl.SSLError is one too
+            raise TlsFilesError(f"client certificate {cert_file} with key {key_file}: {error}") from error
+        self._loaded = stamp
+        return True
+
+
+def _context(endpoint: Endpoint) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=endpoint.ca_file)
+    except OSError as error:
+        raise TlsFilesError(f"certificate authority {endpoint.ca_file}: {error}") from error
+    if not endpoint.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def socket_options() -> list[tuple[int, int, int]]:
+    """Return the TCP options that make a dead peer known within 45 s."""
+    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    wanted = {
+        "TCP_KEEPIDLE": _KEEPALIVE_IDLE_S,
+        "TCP_KEEPINTVL": _KEEPALIVE_INTERVAL_S,
+        "TCP_KEEPCNT": _KEEPALIVE_PROBES,
+        "TCP_USER_TIMEOUT": _UNACKNOWLEDGED_MS,
+    }
+    for name, value in wanted.items():
+        option = getattr(socket, name, None)  # not every platform has all four
+        if option is not None:
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options

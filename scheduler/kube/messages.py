@@ -1,0 +1,174 @@
+"""What the scheduler and its binder process say to each other: msgpack lists of tagged structs, length-prefixed.
+
+Both sides run the same code version; the format is no API.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from scheduler.kube.endpoint import Endpoint
+
+Outcome = Literal["bound", "conflict_same_node", "conflict_other_node", "deleted", "gated", "expired", "failed"]
+"""How a bind ended.
+
+bound, conflict_same_node: the Pod is on the node asked for (the second: it already was, so an earlier request was
+carried out without us hearing of it). conflict_other_node: a lost race. deleted: gone, going, or another Pod of that
+name. gated: it has scheduling gates. expired: not sent, the lease's deadline had passed. failed: all else.
+"""
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True, tag_field="message_kind", array_like=True):
+    """Base of everything on the socket."""
+
+
+class BinderConnection(Message, frozen=True):
+    """The first message to the child: where and as whom."""
+
+    endpoint: Endpoint
+    header: str | None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+class Credentials(Message, frozen=True):
+    """From now on use this Authorization header and, if named, this client certificate."""
+
+    header: str | None
+    cert_file: str | None = None
+    key_file: str | None = None
+
+
+class PodRef(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
+    """The Pod that a request is about, as the decision saw it."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+
+
+class BindRequest(Message, frozen=True):
+    """Bind the Pod, then write the Event `Scheduled` in the name of `scheduler_name`.
+
+    `not_after` is the lease's deadline on the monotonic clock, in seconds; math.inf without leader election.
+    """
+
+    pod: PodRef
+    node_name: str
+    scheduler_name: str
+    not_after: float
+
+
+class FailureReport(Message, frozen=True):
+    """Set the Pod's condition PodScheduled to False, if it isn't just that already, and write FailedScheduling.
+
+    `current_*` is the condition as last seen ("" for none). `nominated_node_name`: None leaves it, "" clears it.
+    `message` is the whole text; the Event's note is cut to what the API takes.
+    """
+
+    pod: PodRef
+    scheduler_name: str
+    reason: str
+    message: str
+    generation: int
+    current_status: str = ""
+    current_reason: str = ""
+    current_message: str = ""
+    nominated_node_name: str | None = None
+
+
+class EventRequest(Message, frozen=True):
+    """Write one Event about a Pod."""
+
+    pod: PodRef
+    scheduler_name: str
+    type: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+    related: PodRef | None = None
+
+
+class Drain(Message, frozen=True):
+    """Answer with Drained once all that came before is done."""
+
+    number: int
+
+
+class BindResult(Message, frozen=True):
+    """How one bind ended. `node_name` is where the Pod is (the node asked for, where that isn't known).
+
+    `code` is the last HTTP status, 0 when no answer came; `duration_s` runs from receipt to end, retries included.
+    """
+
+    uid: str
+    outcome: Outcome
+    node_name: str
+    code: int
+    message: str
+    duration_s: float
+
+
+class RequestsDone(Message, frozen=True):
+    """Finished HTTP requests of one verb and status code (`<error>` when no answer came), in seconds each."""
+
+    verb: str
+    code: str
+    durations_s: list[float]
+
+
+class EventsDropped(Message, frozen=True):
+    """Events given up since the last such message, because the queue was full or the API server refused them."""
+
+    count: int
+
+
+class Unauthorized(Message, frozen=True):
+    """The API server answered 401 to this header; Credentials are awaited."""
+
+    header: str | None
+
+
+class LogLine(Message, frozen=True):
+    """Something to log, in the parent's format; `level` as in `logging`."""
+
+    level: int
+    text: str
+
+
+class Drained(Message, frozen=True):
+    number: int
+
+
+ToChild = BinderConnection | Credentials | BindRequest | FailureReport | EventRequest | Drain
+FromChild = BindResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
+
+_LENGTH = struct.Struct(">I")
+LENGTH_BYTES = _LENGTH.size
+
+_encoder = msgspec.msgpack.Encoder()
+_to_child: msgspec.msgpack.Decoder[list[ToChild]] = msgspec.msgpack.Decoder(list[ToChild])
+_from_child: msgspec.msgpack.Decoder[list[FromChild]] = msgspec.msgpack.Decoder(list[FromChild])
+
+
+def encode(messages: Sequence[ToChild] | Sequence[FromChild]) -> bytes:
+    """Return one frame: four bytes of length, then the messages."""
+    body = _encoder.encode(messages)
+    return _LENGTH.pack(len(body)) + body
+
+
+def frame_length(prefix: bytes) -> int:
+    return int(_LENGTH.unpack(prefix)[0])
+
+
+def decode_to_child(body: bytes) -> list[ToChild]:
+    return _to_child.decode(body)
+
+
+def decode_from_child(body: bytes) -> list[FromChild]:
+    return _from_child.decode(body)

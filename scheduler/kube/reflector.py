@@ -1,0 +1,278 @@
+"""List and watch: keeps a receiver's picture of one kind of objects equal to the API server's.
+
+Lists are consistent and paged, with no resourceVersion. `resourceVersion=0` would make the API server ignore `limit`
+(one answer of 240 MB for 50,000 Pods) and may go back in time behind another replica of it; the plain paged list is
+served from its watch cache too, since 1.31 the first page and since 1.34 all of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import SystemRandom
+from typing import Any, Protocol
+
+from scheduler.errors import VaneError
+from scheduler.kube.backoff import Backoff, BackoffSettings
+from scheduler.kube.resources import ResourceKind
+from scheduler.kube.transport import ApiError, Stream, Transport, TransportError
+from scheduler.kube.watching import (
+    Changed,
+    ExpiredError,
+    LineSplitter,
+    MalformedStreamError,
+    ObjectReader,
+    Replaced,
+    ServerError,
+)
+
+log = logging.getLogger(__name__)
+
+Sink = Callable[[Replaced | Changed], None]
+
+_SHORT_WATCH_S = 1.0
+"""A watch that ends sooner and brought nothing counts as failed, or a broken proxy would be asked in a tight loop."""
+
+_MALFORMED_BEFORE_LIST = 3
+"""So many unreadable streams in a row at one place, and the list is asked for: the watch may never get past it."""
+
+
+class Random(Protocol):
+    def random(self) -> float: ...
+
+    def uniform(self, a: float, b: float) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReflectorSettings:
+    """`watch_read_timeout_s`: bookmarks come about every 60 s, so a watch without any byte for longer is dead.
+
+    A peer that vanished is noticed earlier, within 45 s, by TCP keepalive; the read timeout is for one whose kernel
+    still answers but whose server hangs.
+    """
+
+    page_size: int = 500
+    list_timeout_s: float = 60.0
+    watch_read_timeout_s: float = 90.0
+    watch_min_s: float = 300.0
+    watch_max_s: float = 600.0
+    backoff: BackoffSettings = field(default_factory=BackoffSettings)
+
+
+@dataclass(slots=True)
+class ReflectorCounts:
+    """For metrics; read by any thread, written by the reflector's."""
+
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    failures: int = 0
+    unreadable: int = 0
+
+
+class Reflector:
+    """Lists one kind, then watches it, and tells `sink` in its own thread.
+
+    `sink` gets one Replaced after each complete list and one Changed per event; it must not block for long.
+    `on_synced` is called in the same thread once, after the first Replaced: there `app` ends its gc.disable() with
+    gc.freeze(), when all kinds have come.
+    """
+
+    def __init__(
+        self,
+        kind: ResourceKind,
+        transport: Transport,
+        sink: Sink,
+        on_synced: Callable[[], None] = lambda: None,
+        settings: ReflectorSettings = ReflectorSettings(),
+        clock: Callable[[], float] = time.monotonic,
+        random: Random = SystemRandom(),  # noqa: B008 - stateless
+    ) -> None:
+        self.kind = kind
+        self.counts = ReflectorCounts()
+        self._transport = transport
+        self._sink = sink
+        self._on_synced = on_synced
+        self._settings = settings
+        self._clock = clock
+        self._random = random
+        self._reader = ObjectReader(kind)
+        self._backoff = Backoff(settings.backoff, clock, random.random)
+        self._stopped = threading.Event()
+        self._synced = threading.Event()
+        self._stream_lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._thread: threading.Thread | None = None
+        self._resource_version = ""
+        self._malformed = 0
+        self._failing = False
+        self._last_contact_s = clock()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether a complete list has been handed over."""
+        return self._synced.is_set()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since the API server was last heard; above about 90 the picture may be old."""
+        return self._clock() - self._last_contact_s
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its thread runs; one that ended by itself did so on a bug, with a traceback in the log."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def wait_synced(self, timeout_s: float) -> bool:
+        return self._synced.wait(timeout_s)
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self.run, name=f"reflector-{self.kind.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the watch and the thread; nothing reaches the sink afterwards."""
+        self._stopped.set()
+        with self._stream_lock:
+            if self._stream is not None:
+                self._stream.interrupt()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def run(self) -> None:
+        """List and watch until stopped; for the reflector's own thread."""
+        while not self._stopped.is_set():
+            try:
+                if not self._resource_version:
+                    self._list()
+                self._watch()
+                self._recovered()
+            except ExpiredError as error:
+                log.info("%s: listing again, the watch has expired: %s", self.kind.name, error)
+                self._resource_version = ""
+                self._pause(0.0)
+            except (ApiError, TransportError, ServerError, MalformedStreamError) as error:
+                self._failed(error)
+
+    def _list(self) -> None:
+        objects: list[Any] = []
+        token = ""
+        while True:
+            params = {**self.kind.params, "limit": str(self._settings.page_size)}
+            if token:
+                params["continue"] = token
+            try:
+                body = self._transport.get(self.kind.path, params, self._settings.list_timeout_s)
+            except ApiError as error:
+                if error.status != 410 or not token:
+                    raise
+                # The pages took longer than etcd keeps their revision. As client-go: now all at once.
+                objects, body = [], self._transport.get(
+                    self.kind.path, self.kind.params, self._settings.list_timeout_s
+                )  # fmt: skip
+            if self._stopped.is_set():
+                return
+            page = self._reader.page(body)
+            objects += page.objects
+            token = page.next_token
+            if not token:
+                break
+        self._replaced(objects, page.resource_version)
+
+    def _replaced(self, objects: list[Any], resource_version: str) -> None:
+        self._heard()
+        self.counts.lists += 1
+        self._sink(Replaced(self.kind.name, objects))
+        self._resource_version = resource_version
+        self._malformed = 0
+        if not self._synced.is_set():
+            self._on_synced()
+            self._synced.set()
+
+    def _watch(self) -> None:
+        if self._stopped.is_set():
+            return
+        started = self._clock()
+        n_events = self._follow(self._open_watch())
+        if n_events == 0 and self._clock() - started < _SHORT_WATCH_S and not self._stopped.is_set():
+            raise TransportError("the watch ended at once, with no event")
+
+    def _open_watch(self) -> Stream:
+        settings = self._settings
+        params = {
+            **self.kind.params,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._resource_version,
+            "timeoutSeconds": str(int(self._random.uniform(settings.watch_min_s, settings.watch_max_s))),
+        }
+        try:
+            stream = self._transport.stream(self.kind.path, params, settings.watch_read_timeout_s)
+        except ApiError as error:
+            if error.status == 410:
+                raise ExpiredError(str(error)) from error
+            raise
+        self.counts.watches += 1
+        with self._stream_lock:
+            self._stream = stream
+        if self._stopped.is_set():  # stop() may have come before the stream was there to interrupt
+            stream.interrupt()
+        return stream
+
+    def _follow(self, stream: Stream) -> int:
+        """Hand over the events of a watch until it ends; return how many lines came, bookmarks included."""
+        splitter = LineSplitter()
+        n_lines = 0
+        try:
+            for chunk in stream.chunks():
+                self._heard()
+                for line in splitter.feed(chunk):
+                    n_lines += 1
+                    self._line(line)
+        finally:
+            with self._stream_lock:
+                self._stream = None
+            stream.close()
+        if splitter.has_rest and not self._stopped.is_set():
+            raise MalformedStreamError("the watch ended in the middle of an event")
+        return n_lines
+
+    def _line(self, line: bytes) -> None:
+        if self._stopped.is_set():
+            return
+        changed, resource_version = self._reader.event(line)
+        self.counts.unreadable = self._reader.n_unreadable
+        if changed is not None:
+            self.counts.events += 1
+            self._sink(changed)
+        # Only now: should the sink raise, the event comes again.
+        self._resource_version = resource_version or self._resource_version
+        self._malformed = 0
+
+    def _heard(self) -> None:
+        self._last_contact_s = self._clock()
+        self._recovered()
+
+    def _recovered(self) -> None:
+        if self._failing:
+            self._failing = False
+            log.info("%s: the API server answers again", self.kind.name)
+
+    def _failed(self, error: VaneError) -> None:
+        if self._stopped.is_set():
+            return
+        self.counts.failures += 1
+        if isinstance(error, MalformedStreamError):
+            self._malformed += 1
+            if self._malformed >= _MALFORMED_BEFORE_LIST:
+                self._resource_version = ""
+        if not self._failing:
+            self._failing = True
+            log.warning("%s: %s; trying again", self.kind.name, error)
+        self._pause(error.retry_after_s if isinstance(error, ApiError | ServerError) else 0.0)
+
+    def _pause(self, at_least_s: float) -> None:
+        self._stopped.wait(self._backoff.next_s(at_least_s))

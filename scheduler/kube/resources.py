@@ -1,0 +1,43 @@
+"""The kinds of objects that Vane lists and watches, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from scheduler.model.objects import Node, ObjectMeta, Pod, decode_node, decode_pod
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceKind:
+    """How one kind is listed, and how its objects are read.
+
+    `decode` raises InvalidObjectError for what it cannot read; `stub` makes an object of nothing but metadata, to
+    report the end of one that can no longer be read. `params` are query parameters of both list and watch.
+    """
+
+    name: str
+    path: str
+    decode: Callable[[bytes | msgspec.Raw], Any]
+    stub: Callable[[ObjectMeta], Any]
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+PODS = ResourceKind(
+    name="Pod",
+    path="/api/v1/pods",
+    decode=decode_pod,
+    stub=lambda metadata: Pod(metadata=metadata),
+    # As kube-scheduler: a Pod that ends arrives as DELETED, and finished ones cost no memory.
+    params={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+)
+
+NODES = ResourceKind(
+    name="Node",
+    path="/api/v1/nodes",
+    decode=decode_node,
+    stub=lambda metadata: Node(metadata=metadata),
+)

@@ -1,0 +1,329 @@
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler.kube.backoff import Backoff, BackoffSettings
+from scheduler.kube.credentials import Credentials, Token
+from scheduler.kube.reflector import Reflector, ReflectorSettings
+from scheduler.kube.resources import NODES, PODS, ResourceKind
+from scheduler.kube.transport import Transport
+from scheduler.kube.watching import Changed, Replaced
+from scheduler.model.objects import UnreadablePod
+from tests.kube.conftest import connection_to
+from tests.kube.fake_api import (
+    FakeApi,
+    bookmark,
+    hangs,
+    line,
+    pod,
+    pod_list,
+    replies,
+    resets,
+    status,
+    streams,
+)
+from tests.support.waiting import wait_until
+
+FAST = ReflectorSettings(
+    page_size=2,
+    list_timeout_s=2.0,
+    watch_read_timeout_s=0.3,
+    backoff=BackoffSettings(first_s=0.02, longest_s=0.1),
+)
+PATH = PODS.path
+
+
+class Inbox:
+    """What the deciding thread would hold: the last list plus the changes."""
+
+    def __init__(self) -> None:
+        self.messages: list[Replaced | Changed] = []
+
+    def __call__(self, message: Replaced | Changed) -> None:
+        self.messages.append(message)
+
+    @property
+    def lists(self) -> list[list[str]]:
+        return [[one.metadata.name for one in message.objects] for message in self._of(Replaced)]
+
+    @property
+    def changes(self) -> list[tuple[str, str]]:
+        return [(message.type, message.object.metadata.name) for message in self._of(Changed)]
+
+    def _of(self, kind: type) -> list[Any]:
+        return [message for message in self.messages if isinstance(message, kind)]
+
+
+Start = Callable[..., tuple[Reflector, Inbox]]
+
+
+@pytest.fixture
+def start(transport: Transport) -> Iterator[Start]:
+    running: list[Reflector] = []
+
+    def begin(
+        kind: ResourceKind = PODS, settings: ReflectorSettings = FAST, over: Transport = transport, **options: Any
+    ) -> tuple[Reflector, Inbox]:
+        inbox = Inbox()
+        reflector = Reflector(kind, over, inbox, settings=settings, random=random.Random(1), **options)
+        reflector.start()
+        running.append(reflector)
+        return reflector, inbox
+
+    yield begin
+    for one in running:
+        one.stop()
+        assert not one.is_alive
+
+
+def watches(server: FakeApi) -> list[dict[str, str]]:
+    return [one.query for one in server.of("GET", PATH) if "watch" in one.query]
+
+
+def lists(server: FakeApi) -> list[dict[str, str]]:
+    return [one.query for one in server.of("GET", PATH) if "watch" not in one.query]
+
+
+def test_lists_in_pages_and_watches_from_there(server: FakeApi, start: Start) -> None:
+    server.script(
+        "GET",
+        PATH,
+        replies(200, pod_list(pod("a"), pod("b"), version=7, token="more")),
+        replies(200, pod_list(pod("c"), version=7)),
+    )
+    server.script("WATCH", PATH, streams(line("ADDED", pod("d", 8)), line("DELETED", pod("a", 9)), then="hang"))
+    synced = threading.Event()
+    reflector, inbox = start(on_synced=synced.set)
+    wait_until(lambda: len(inbox.changes) == 2)
+    assert inbox.lists == [["a", "b", "c"]]
+    assert inbox.changes == [("ADDED", "d"), ("DELETED", "a")]
+    assert reflector.has_synced
+    assert synced.is_set()
+    assert [query.get("continue") for query in lists(server)] == [None, "more"]
+    assert {query["limit"] for query in lists(server)} == {"2"}
+    assert all("resourceVersion" not in query for query in lists(server))
+    watch = watches(server)[0]
+    assert watch["resourceVersion"] == "7"
+    assert watch["allowWatchBookmarks"] == "true"
+    assert 300 <= int(watch["timeoutSeconds"]) <= 600
+    assert watch["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
+
+
+def test_nothing_is_handed_over_before_the_list_is_complete(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, replies(200, pod_list(pod("a"), token="more")), hangs)
+    reflector, inbox = start()
+    wait_until(lambda: len(lists(server)) >= 2)
+    assert inbox.messages == []
+    assert not reflector.has_synced
+
+
+def test_resumes_at_the_last_event_or_bookmark(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script(
+        "WATCH",
+        PATH,
+        streams(line("ADDED", pod("a", 6))),
+        streams(bookmark(20)),
+        streams(then="hang"),
+    )
+    _, inbox = start()
+    wait_until(lambda: len(watches(server)) >= 3)
+    assert [query["resourceVersion"] for query in watches(server)[:3]] == ["5", "6", "20"]
+    assert inbox.changes == [("ADDED", "a")]
+    assert len(lists(server)) == 1
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [
+        pytest.param(replies(410, status(410, "Expired", "too old")), id="as the status of the watch"),
+        pytest.param(streams(line("ERROR", status(410, "Expired", "too old"))), id="as an event in the stream"),
+    ],
+)
+def test_lists_again_once_after_410(server: FakeApi, start: Start, expired: Any) -> None:
+    server.script("GET", PATH, replies(200, pod_list(pod("a"), version=5)), replies(200, pod_list(version=50)))
+    server.script("WATCH", PATH, expired, streams(then="hang"))
+    _, inbox = start(settings=replace(FAST, watch_read_timeout_s=5.0))
+    wait_until(lambda: len(watches(server)) == 2)
+    assert inbox.lists == [["a"], []]
+    assert watches(server)[1]["resourceVersion"] == "50"
+    assert len(lists(server)) == 2
+
+
+def test_never_lists_in_a_tight_loop(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script("WATCH", PATH, replies(410, status(410, "Expired", "too old")))
+    start(settings=replace(FAST, backoff=BackoffSettings(first_s=0.2, longest_s=1.0)))
+    time.sleep(1.5)
+    # Delays of at least 0.2, 0.4, 0.8 s: at most 4 lists fit.
+    assert 2 <= len(lists(server)) <= 4
+
+
+def test_410_while_paging_asks_for_everything_at_once(server: FakeApi, start: Start) -> None:
+    server.script(
+        "GET",
+        PATH,
+        replies(200, pod_list(pod("gone"), token="old")),
+        replies(410, status(410, "Expired", "the provided continue parameter is too old")),
+        replies(200, pod_list(pod("a"), pod("b"), pod("c"), version=9)),
+    )
+    server.script("WATCH", PATH, streams(then="hang"))
+    _, inbox = start()
+    wait_until(lambda: inbox.lists)
+    assert inbox.lists == [["a", "b", "c"]]
+    assert "limit" not in lists(server)[2]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(replies(500, status(500, "InternalError", "boom")), id="HTTP 500"),
+        pytest.param(resets, id="connection reset"),
+        pytest.param(hangs, id="no answer"),
+        pytest.param(streams(), id="stream closed at once"),
+        pytest.param(streams(then="reset"), id="reset within the stream"),
+        pytest.param(streams(line("ADDED", pod("x", 6))[:40], then="cut"), id="truncated line"),
+        pytest.param(streams(line("ADDED", pod("x", 6))[:40]), id="stream ended in the middle of an event"),
+        pytest.param(streams(b"{not json}\n"), id="not JSON"),
+        pytest.param(streams(then="hang"), id="half-open"),
+        pytest.param(streams(line("ERROR", status(500, "InternalError", "boom"))), id="ERROR event"),
+    ],
+)
+def test_a_broken_watch_is_taken_up_again_where_it_was(server: FakeApi, start: Start, broken: Any) -> None:
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script("WATCH", PATH, broken, broken, streams(line("ADDED", pod("a", 6)), then="hang"))
+    reflector, inbox = start()
+    wait_until(lambda: inbox.changes, timeout=5)
+    assert inbox.changes == [("ADDED", "a")]
+    assert {query["resourceVersion"] for query in watches(server)[:3]} == {"5"}
+    assert len(lists(server)) == 1
+    assert reflector.counts.failures >= 2
+
+
+def test_a_stream_that_stays_unreadable_is_left_behind_by_a_list(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, replies(200, pod_list(version=5)), replies(200, pod_list(pod("a"), version=6)))
+    server.script("WATCH", PATH, streams(b"{not json}\n"))
+    _, inbox = start()
+    wait_until(lambda: len(inbox.lists) >= 2)
+    assert inbox.lists[1] == ["a"]
+
+
+def test_an_event_cut_into_many_chunks_arrives_whole(server: FakeApi, start: Start) -> None:
+    whole = line("ADDED", pod("a", 6)) + line("ADDED", pod("b", 7))
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script("WATCH", PATH, streams(*(whole[at : at + 7] for at in range(0, len(whole), 7)), then="hang"))
+    _, inbox = start()
+    wait_until(lambda: len(inbox.changes) == 2)
+    assert inbox.changes == [("ADDED", "a"), ("ADDED", "b")]
+
+
+def test_retry_after_is_waited_for(server: FakeApi, start: Start) -> None:
+    refused = replies(429, status(429, "TooManyRequests", "slow down"), {"Retry-After": "1"})
+    server.script("GET", PATH, refused, replies(200, pod_list()))
+    server.script("WATCH", PATH, streams(then="hang"))
+    reflector, _ = start()
+    assert reflector.wait_synced(5)
+    first, second = server.of("GET", PATH)[:2]
+    assert 1.0 <= second.at_s - first.at_s < 1.5
+
+
+def test_401_takes_the_new_token_at_once(server: FakeApi, start: Start) -> None:
+    tokens = iter(["Bearer A", "Bearer B"])
+    transport = Transport(connection_to(server.host, Credentials(lambda: Token(next(tokens)))))
+
+    def only_b(good: Any) -> Any:
+        def respond(exchange: Any) -> None:
+            if exchange.received.headers.get("Authorization") == "Bearer B":
+                good(exchange)
+            else:
+                exchange.json(401, status(401, "Unauthorized", "Unauthorized"))
+
+        return respond
+
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script("WATCH", PATH, only_b(streams(line("ADDED", pod("a", 6)), then="hang")))
+    reflector, inbox = start(over=transport)
+    wait_until(lambda: inbox.changes)
+    assert reflector.counts.failures == 0
+    sent = [one.headers["Authorization"] for one in server.received]
+    assert sent == ["Bearer A", "Bearer A", "Bearer B"]
+    transport.close()
+
+
+def test_a_pod_that_does_not_decode_is_named_not_lost(server: FakeApi, start: Start) -> None:
+    odd = pod("odd", 6, nodeName="n1", tolerations="oops")
+    server.script("GET", PATH, replies(200, pod_list(odd, pod("a"), version=5)))
+    server.script("WATCH", PATH, streams(then="hang"))
+    _, inbox = start()
+    wait_until(lambda: inbox.messages)
+    message = inbox.messages[0]
+    assert isinstance(message, Replaced)
+    assert isinstance(message.objects[0], UnreadablePod)
+    assert message.objects[0].node_name == "n1"
+
+
+def test_unreadable_objects_are_set_aside_and_counted(server: FakeApi, start: Start) -> None:
+    good = {"metadata": {"name": "n1", "uid": "u1", "resourceVersion": "5"}}
+    odd = {"metadata": {"name": "n1", "uid": "u1", "resourceVersion": "6"}, "spec": {"taints": "oops"}}
+    new = {"metadata": {"name": "n2", "uid": "u2", "resourceVersion": "7"}, "spec": 3}
+    server.script("GET", NODES.path, replies(200, {"metadata": {"resourceVersion": "5"}, "items": [good, new]}))
+    server.script(
+        "WATCH",
+        NODES.path,
+        streams(line("MODIFIED", odd), line("ADDED", new)),
+        streams(then="hang"),
+    )
+    reflector, inbox = start(kind=NODES)
+    wait_until(lambda: len([one for one in server.of("GET", NODES.path) if "watch" in one.query]) >= 2)
+    assert inbox.lists == [["n1"]]
+    # What can no longer be read leaves the receiver's picture; what never could does not enter it.
+    assert inbox.changes == [("DELETED", "n1")]
+    assert reflector.counts.unreadable == 3
+    assert server.of("GET", NODES.path)[2].query["resourceVersion"] == "7"
+
+
+def test_stop_ends_a_silent_watch_at_once(server: FakeApi, transport: Transport) -> None:
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script("WATCH", PATH, streams(then="hang"))
+    reflector = Reflector(PODS, transport, Inbox())
+    reflector.start()
+    wait_until(lambda: watches(server))
+    time.sleep(0.05)
+    started = time.monotonic()
+    reflector.stop()
+    assert time.monotonic() - started < 1.0
+    assert not reflector.is_alive
+
+
+def test_backoff_doubles_is_capped_and_starts_over_after_health() -> None:
+    now = [0.0]
+    backoff = Backoff(BackoffSettings(), lambda: now[0], lambda: 0.5)
+    assert [backoff.next_s() for _ in range(7)] == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 30.0, 30.0])
+    now[0] = 149.0
+    assert backoff.next_s() == 30.0
+    now[0] = 149.0 + 30.0 + 120.0
+    assert backoff.next_s() == pytest.approx(1.2)
+
+
+def test_backoff_never_undercuts_retry_after() -> None:
+    backoff = Backoff(BackoffSettings(), lambda: 0.0, lambda: 0.0)
+    assert backoff.next_s(at_least_s=3.0) == 3.0
+
+
+def test_decoding_keeps_no_page_in_memory() -> None:
+    from scheduler.kube.watching import ObjectReader
+
+    claims = [{"name": "c", "resourceClaimName": "x"}]
+    body = json.dumps(pod_list(*(pod(f"p{i}", i, resourceClaims=claims) for i in range(3)))).encode()
+    page = ObjectReader(PODS).page(body)
+    raw = page.objects[0].spec.resource_claims[0]
+    assert bytes(raw) == json.dumps(claims[0]).encode()
+    assert len(memoryview(raw).obj) < len(body) / 2  # type: ignore[arg-type] # a Raw is a buffer over its source
