@@ -11,17 +11,24 @@ from collections.abc import Mapping
 import numpy as np
 
 from scheduler.errors import InvalidObjectError
-from scheduler.model.arrays import INT64_MAX, BoolArray, HashArray, IntArray
+from scheduler.model.arrays import BoolArray, HashArray, IntArray
 from scheduler.model.hashing import hash64
 from scheduler.model.images import ImageColumns
 from scheduler.model.labels import LabelColumns
 from scheduler.model.objects import Node, Taint
-from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, NONZERO_RESOURCES, PODS, resource_amounts
+from scheduler.model.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MAX_ADVERTISED,
+    MEMORY,
+    NONZERO_RESOURCES,
+    PODS,
+    resource_amounts,
+)
+
+__all__ = ["MAX_ADVERTISED", "NodeTable"]
 
 _FIRST_CAPACITY = 64
-
-# (capacity - requested) * 100 and the like must not wrap: what a node advertises is bounded on arrival.
-MAX_ADVERTISED = INT64_MAX // 1000
 
 
 class NodeTable:
@@ -61,7 +68,7 @@ class NodeTable:
 
     @property
     def n_alive(self) -> int:
-        return int(self.alive.sum())
+        return int(np.count_nonzero(self.alive))
 
     def row_of(self, name: str) -> int | None:
         return self._row_of.get(name)

@@ -27,6 +27,12 @@ _NANO = 10**9
 DEFAULT_REQUESTS = {CPU: 100 * 10**6, MEMORY: 200 * 1024 * 1024 * _NANO}
 """What a container that names no request counts as in scores: 100 millicores and 200 MiB, in nano-units."""
 
+MAX_ADVERTISED = INT64_MAX // 1000
+"""The most of one resource that a node may advertise, so that 100 · (capacity - requested) cannot wrap."""
+
+_LIMIT = MAX_ADVERTISED + 1
+"""What is beyond counts as this: still more than any node has, while hundreds of such Pods sum without a wrap."""
+
 Amounts = dict[str, int]
 
 
@@ -42,7 +48,7 @@ def _nano_amounts(resources: ResourceList | None) -> Amounts:
 
 def _rounded(name: str, nano: int) -> int:
     unit = 10**6 if name == CPU else _NANO
-    return max(-INT64_MAX - 1, min(INT64_MAX, -(-nano // unit)))
+    return max(-_LIMIT, min(_LIMIT, -(-nano // unit)))
 
 
 @functools.lru_cache(maxsize=4_096)

@@ -41,8 +41,11 @@ class ImageLocality(ScorePlugin):
                 held_bytes[holders] += max(-most_bytes, min(most_bytes, scaled))
         if not held_bytes.any():
             return (ScoreTerm(self.name, held_bytes[rows]),)
-        clipped = np.clip(held_bytes[rows], MIN_BYTES, most_bytes)
-        return (ScoreTerm(self.name, (clipped - MIN_BYTES) * MAX_NODE_SCORE // (most_bytes - MIN_BYTES)),)
+        counted = np.maximum(held_bytes[rows], MIN_BYTES)
+        np.minimum(counted, most_bytes, out=counted)
+        counted -= MIN_BYTES
+        counted *= MAX_NODE_SCORE
+        return (ScoreTerm(self.name, counted // (most_bytes - MIN_BYTES)),)
 
 
 def image_names(pod: Pod) -> list[str]:

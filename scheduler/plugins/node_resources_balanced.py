@@ -12,7 +12,7 @@ from scheduler.model.arrays import BoolArray, FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.requests import Amounts
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.resource_scoring import DEFAULT_RESOURCES, Weights, check_weights, fills
+from scheduler.plugins.resource_scoring import DEFAULT_RESOURCES, Weights, check_weights, divisor, fills
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -34,16 +34,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score(self, state: Amounts, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         parts = list(fills(snapshot.nodes, rows, self._resources, state, nonzero=False))
         n = len(snapshot.nodes.alive[rows])
-        with_pod: list[FloatArray] = []
-        without_pod: list[FloatArray] = []
-        for part in parts:
-            capacity = np.maximum(part.capacity, 1).astype(np.float64)
-            with_pod.append(np.where(part.over, 1.0, np.minimum(part.requested / capacity, 1.0)))
-            without_pod.append(np.minimum(part.used / capacity, 1.0))
         counted = [part.capacity > 0 for part in parts]
-        change = _balance(with_pod, counted, n) - _balance(without_pod, counted, n)
+        after = _balance([_share(part.requested, part.capacity) for part in parts], counted, n)
+        before = _balance([_share(part.used, part.capacity) for part in parts], counted, n)
         half = MAX_NODE_SCORE // 2
-        return (ScoreTerm(self.name, half + (half + change) // 2),)
+        return (ScoreTerm(self.name, half + (half + after - before) // 2),)
+
+
+def _share(requested: IntArray, capacity: IntArray) -> FloatArray:
+    share = np.true_divide(requested, divisor(capacity))
+    return np.minimum(share, 1.0, out=share)
 
 
 def _balance(shares: Sequence[FloatArray], counted: Sequence[BoolArray], n: int) -> IntArray:
@@ -57,8 +57,11 @@ def _balance(shares: Sequence[FloatArray], counted: Sequence[BoolArray], n: int)
     if not shares:
         return np.full(n, MAX_NODE_SCORE, dtype=np.int64)
     if len(shares) == 2:
+        deviation = np.abs(shares[0] - shares[1])
+        deviation /= 2
         both = counted[0] & counted[1]
-        deviation = np.where(both, np.abs((shares[0] - shares[1]) / 2), 0.0)
+        if not both.all():
+            deviation[~both] = 0.0
     else:
         deviation = _deviation(np.stack(shares), np.stack(counted))
     return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)

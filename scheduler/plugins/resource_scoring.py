@@ -15,7 +15,7 @@ import numpy as np
 
 from scheduler.errors import ConfigError
 from scheduler.framework.plugin import MAX_NODE_SCORE
-from scheduler.model.arrays import BoolArray, IntArray, Rows
+from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, NONZERO_RESOURCES, Amounts
 from scheduler.model.views import NodeView
 
@@ -46,19 +46,12 @@ def check_weights(where: str, resources: Weights, greatest: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """One resource over the rows looked at, as if the Pod were there.
-
-    capacity, used, requested
-        int64 (len(rows),); `used` is without the Pod, `requested` with it and meaningless where `over`.
-    over
-        bool (len(rows),), True where more is requested than there is.
-    """
+    """One resource over the rows looked at, int64 (len(rows),): `requested` is what is used plus the Pod."""
 
     weight: int
     capacity: IntArray
     used: IntArray
     requested: IntArray
-    over: BoolArray
 
 
 def fills(nodes: NodeView, rows: Rows, resources: Weights, amounts: Amounts, *, nonzero: bool) -> Iterator[Fill]:
@@ -76,12 +69,9 @@ def fills(nodes: NodeView, rows: Rows, resources: Weights, amounts: Amounts, *, 
         index = nodes.resources.get(name)
         if index is None or (amount == 0 and name not in (CPU, MEMORY, EPHEMERAL_STORAGE)):
             continue
-        capacity = nodes.allocatable[index][rows]
         padded = nonzero and name in NONZERO_RESOURCES
-        used = (nodes.nonzero_requested[NONZERO_RESOURCES.index(name)] if padded else nodes.requested[index])[rows]
-        # Compared before it is added: the sum of two huge requests would wrap, the difference cannot.
-        over = used > capacity - amount
-        yield Fill(weight, capacity, used, used + amount, over)
+        used = nodes.nonzero_requested[NONZERO_RESOURCES.index(name)] if padded else nodes.requested[index]
+        yield Fill(weight, nodes.allocatable[index][rows], used[rows], used[rows] + amount)
 
 
 def mean_score(strategy: Strategy, parts: Sequence[Fill], shape_table: IntArray, n: int) -> IntArray:
@@ -92,30 +82,55 @@ def mean_score(strategy: Strategy, parts: Sequence[Fill], shape_table: IntArray,
     shape_table
         int64 (101,), the score of each whole per cent of use; only RequestedToCapacityRatio reads it.
     """
+    if strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO:
+        return _shaped_mean(parts, shape_table, n)
+    percent = _free_percent if strategy is Strategy.LEAST_ALLOCATED else _used_percent
+    total = np.zeros(n, dtype=np.int64)
+    for part in parts:
+        total += percent(part) * part.weight
+    everywhere = sum(part.weight for part in parts)
+    lacking = [part for part in parts if not part.capacity.all()]
+    if not lacking:
+        return total // max(everywhere, 1)
+    # What a node has none of scores 0 with LeastAllocated but 100 with MostAllocated: in both it is left out.
+    weights = np.full(n, everywhere, dtype=np.int64)
+    for part in lacking:
+        none = part.capacity == 0
+        weights[none] -= part.weight
+        total[none] -= percent(part)[none] * part.weight
+    return total // np.maximum(weights, 1)
+
+
+def _shaped_mean(parts: Sequence[Fill], shape_table: IntArray, n: int) -> IntArray:
+    """Return the mean rounded half up; upstream leaves a resource that scores 0 out of it, weight and all."""
     total = np.zeros(n, dtype=np.int64)
     weights = np.zeros(n, dtype=np.int64)
     for part in parts:
-        score = _resource_score(strategy, part, shape_table)
-        counted = part.capacity > 0
-        if strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO:
-            # Upstream leaves a resource that scores 0 out of this mean, weight and all.
-            counted &= score > 0
-        weight = counted * np.int64(part.weight)
+        score = shape_table[_used_percent(part)]
+        weight = ((part.capacity > 0) & (score > 0)) * np.int64(part.weight)
         total += score * weight
         weights += weight
     np.maximum(weights, 1, out=weights)
-    if strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO:
-        return (2 * total + weights) // (2 * weights)
-    return total // weights
+    return (2 * total + weights) // (2 * weights)
 
 
-def _resource_score(strategy: Strategy, part: Fill, shape_table: IntArray) -> IntArray:
-    capacity = np.maximum(part.capacity, 1)
-    if strategy is Strategy.LEAST_ALLOCATED:
-        return np.where(part.over, 0, (capacity - part.requested) * MAX_NODE_SCORE // capacity)
-    full = part.over | (part.capacity == 0)
-    used = np.where(full, MAX_NODE_SCORE, part.requested * MAX_NODE_SCORE // capacity)
-    return used if strategy is Strategy.MOST_ALLOCATED else shape_table[used]
+def _free_percent(part: Fill) -> IntArray:
+    """Return int64 (n,), 0..100, rounded down; 0 where more is requested than there is."""
+    free = part.capacity - part.requested
+    np.maximum(free, 0, out=free)
+    free *= MAX_NODE_SCORE
+    return free // divisor(part.capacity)
+
+
+def _used_percent(part: Fill) -> IntArray:
+    """Return int64 (n,), 0..100, rounded down; 100 where more is requested than there is."""
+    capacity = divisor(part.capacity)
+    return np.minimum(part.requested, capacity) * MAX_NODE_SCORE // capacity
+
+
+def divisor(capacity: IntArray) -> IntArray:
+    """Return `capacity` with 1 for 0."""
+    return capacity if capacity.all() else np.maximum(capacity, 1)
 
 
 def shape_scores(shape: Sequence[tuple[int, int]]) -> IntArray:

@@ -7,6 +7,7 @@ A missing sample is neither zero nor bad; each rule says what becomes of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from scheduler.model.snapshot import Snapshot
 
 NEUTRAL_SCORE = MAX_NODE_SCORE / 2
 """What a rule gives to every node while it has no sample at all."""
+
+_FEW_POINTS = 4
 
 # Every node tripped or no node has a sample: preemption cannot cool a node or measure it.
 _CODE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -122,14 +125,14 @@ def rule_scores(score: RuleScore, column: SignalColumn | None, alive: BoolArray)
     scores = _on_curve(score.curve, column.values)
     missing = np.isnan(scores)
     confidence = column.confidence
-    # The median costs more than all the rest; with every node measured and fresh nobody asks for it.
-    if confidence == 1.0 and not (missing & alive).any():
-        scores[missing] = NEUTRAL_SCORE
-        return scores
-    neutral = _median(scores[alive & ~missing])
+    # The median costs as much as all the rest; with every node measured and fresh nobody asks for it.
+    needs_neutral = confidence < 1.0 or bool((missing & alive).any())
+    neutral = _median(scores[alive & ~missing]) if needs_neutral else NEUTRAL_SCORE
     if confidence < 1.0:
-        scores = neutral + confidence * (scores - neutral)
-    scores[missing] = _missing_score(score, neutral)
+        scores -= neutral
+        scores *= confidence
+        scores += neutral
+    np.copyto(scores, _missing_score(score, neutral), where=missing)
     return scores
 
 
@@ -140,23 +143,31 @@ def _missing_score(score: RuleScore, neutral: float) -> float:
 
 
 def _on_curve(curve: Curve, values: FloatArray) -> FloatArray:
-    """Return float64 of the same shape, NaN where the value is. Two points, the usual rule, need no search."""
-    if len(curve.xs) != 2:
-        return np.interp(values, curve.xs, curve.ys)
-    (x0, x1), (y0, y1) = curve.xs, curve.ys
-    scores = values - x0
-    scores *= (y1 - y0) / (x1 - x0)
-    scores += y0
-    return np.clip(scores, min(y0, y1), max(y0, y1), out=scores)
+    """Return float64 of the same shape, NaN where the value is.
+
+    A curve of few points is climbed piece by piece, which is faster than a search for each value.
+    """
+    xs, ys = curve.xs, curve.ys
+    if len(xs) > _FEW_POINTS:
+        return np.interp(values, xs, ys)
+    scores = np.full(values.shape, ys[0])
+    for (x0, y0), (x1, y1) in pairwise(zip(xs, ys, strict=True)):
+        step = values - x0
+        np.maximum(step, 0.0, out=step)
+        np.minimum(step, x1 - x0, out=step)
+        step *= (y1 - y0) / (x1 - x0)
+        scores += step
+    # Rounding may step over an end by a hair, which the framework would refuse.
+    np.maximum(scores, min(ys), out=scores)
+    np.minimum(scores, max(ys), out=scores)
+    return scores
 
 
 def _median(scores: FloatArray) -> float:
-    """Return the median of (n,), 50 for none; np.median would look for NaN first, which costs as much again."""
+    """Return the median of (n,) without NaN, 50 for none; half the time of np.median, which looks for NaN."""
     n = len(scores)
     if n == 0:
         return NEUTRAL_SCORE
-    upper = n // 2
-    if n % 2:
-        return float(np.partition(scores, upper)[upper])
-    parted = np.partition(scores, (upper - 1, upper))
-    return float((parted[upper - 1] + parted[upper]) / 2)
+    half = n // 2
+    parted = np.partition(scores, half)
+    return float(parted[half] if n % 2 else (parted[:half].max() + parted[half]) / 2)
