@@ -1,0 +1,49 @@
+# What developers type; `make` alone lists it. Needs a Python from 3.11 on, everything else is set up here.
+
+PYTHON ?= python3
+ARGS ?=
+PYTEST_ARGS ?=
+
+# The uv of this machine, or else one of our own.
+UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup controlplane test check format run clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.uv/bin/uv:
+	$(PYTHON) -m venv .uv
+	.uv/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@echo '*' > .uv/.gitignore
+
+.venv/.synced: pyproject.toml uv.lock $(filter .uv/%,$(UV))
+	$(UV) sync --locked --quiet
+	@touch $@
+
+setup: .venv/.synced ## Install Vane and its tools into .venv, as uv.lock says
+
+controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the first time takes minutes
+	$(BIN)/python tests/controlplane/build.py
+
+test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli")
+	@$(BIN)/python tests/controlplane/build.py || echo "no control plane on this machine: tests that need it will say so"
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: setup ## Check style, formatting, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy scheduler tests
+	$(BIN)/lint-imports --no-logo
+
+format: setup ## Format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+run: setup ## Run the scheduler (ARGS="--rules rules --prometheus http://localhost:9090")
+	$(BIN)/vane run $(ARGS)
+
+clean: ## Remove what the targets above have made here
+	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
