@@ -7,16 +7,23 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from scheduler.errors import ConfigError
 from scheduler.model.rules import RuleSet
-from scheduler.signals.files import fingerprint, read_rule_files
+from scheduler.signals.files import Fingerprint, fingerprint, read_rule_files
 from scheduler.signals.format import parse_rule_files
 
 _LOG = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 0.25
+
+
+class LoaderState(NamedTuple):
+    """The generation of the rules in force, and the files they were read from."""
+
+    generation: int
+    fingerprint: Fingerprint
 
 
 class RuleLoader:
@@ -46,6 +53,15 @@ class RuleLoader:
         self._generation = 0
         self._loaded = self._last_look = fingerprint(self._paths)
         self._looked_at_s = clock()
+
+    @property
+    def state(self) -> LoaderState:
+        """What another process needs to go on looking where this one stopped."""
+        return LoaderState(self._generation, self._loaded)
+
+    def resume(self, state: LoaderState) -> None:
+        """Take for loaded what another loader has; a change since then is found by the next polls."""
+        self._generation, self._loaded = state
 
     def load(self) -> RuleSet:
         """Read all files now.

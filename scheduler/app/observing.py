@@ -1,0 +1,55 @@
+"""Counting for the parts that must not know the metrics: small adapters from their observers to the families."""
+
+from __future__ import annotations
+
+from scheduler.kube.transport import RequestObserver
+from scheduler.metrics import Metrics
+from scheduler.signals.answers import SignalAnswer
+
+_NO_ANSWER = ("unreachable", "timeout")
+
+
+class CountingQueue:
+    """A QueueObserver."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def incoming(self, event: str, queue: str) -> None:
+        self._metrics.queue_incoming_pods(event, queue).inc()
+
+
+def counting_requests(metrics: Metrics, host: str) -> RequestObserver:
+    """Return the observer of the deciding process' own reads from the API server."""
+
+    def done(verb: str, code: str, duration_s: float) -> None:
+        metrics.rest_client_requests(code, verb, host).inc()
+        metrics.rest_client_request_duration(verb, host).observe(duration_s)
+
+    return done
+
+
+class CountingRefresher:
+    """A RefreshObserver."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def query_done(self, signal: str, duration_s: float, error_kind: str) -> None:
+        self._metrics.signal_query_duration(signal).observe(duration_s)
+        if error_kind:
+            self._metrics.signal_query_errors(signal, error_kind).inc()
+        self._metrics.prometheus_up().set(error_kind not in _NO_ANSWER)
+
+    def query_skipped(self, signal: str, reason: str) -> None:
+        self._metrics.signal_query_errors(signal, f"skipped_{reason}").inc()
+
+    def answered(self, answer: SignalAnswer) -> None:
+        """Count series and drops of one answer."""
+        metrics, drops = self._metrics, answer.drops
+        metrics.signal_series(answer.signal, "mapped").set(answer.n_series - drops.total)
+        metrics.signal_series(answer.signal, "unmapped").set(drops.unmapped)
+        for reason in ("nan", "inf", "parse", "range", "unmapped", "duplicate"):
+            n_dropped = getattr(drops, reason)
+            if n_dropped:
+                metrics.signal_samples_dropped(answer.signal, reason).inc(n_dropped)

@@ -1,0 +1,140 @@
+"""The deciding process' side of the refresher process: starts it, and starts it again if it ends by itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+from scheduler.app.wire import (
+    Answer,
+    Ask,
+    Begin,
+    FromRefresher,
+    Identity,
+    ReloadFailed,
+    Reply,
+    Rules,
+    Serving,
+    Start,
+    ToRefresher,
+    Wire,
+)
+from scheduler.loop.messages import Inbox, PageAsked, RulesLoaded, RulesRefused, SignalAnswered
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.rules import RuleSet
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 30.0
+_END_S = 5.0
+
+
+class RefresherLink:
+    """Keeps one refresher process running and carries messages between it and the inbox.
+
+    Prometheus, rule files and pages must never stop scheduling, so neither does the end of this process: a
+    new one is started after a pause. `failed` is told the reason if the first one cannot start at all.
+    """
+
+    def __init__(self, start: Start, rules: RuleSet, inbox: Inbox, failed: Callable[[str], None]) -> None:
+        self._start = start
+        self._rules = rules
+        self._inbox = inbox
+        self._failed = failed
+        self._identity: NodeIdentity | None = None
+        self._wire: Wire[ToRefresher, FromRefresher] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._has_served = False
+        self._pause_s = _FIRST_PAUSE_S
+        self._ended = threading.Event()
+        self._lost = threading.Event()
+
+    def start(self) -> None:
+        """Start the process; call it from the main thread before others exist."""
+        self._launch()
+        threading.Thread(target=self._keep_alive, name="refresher-keeper", daemon=True).start()
+
+    def publish_identity(self, identity: NodeIdentity) -> None:
+        """Tell the resolver which nodes there are; never blocks."""
+        self._identity = identity
+        if self._wire is not None:
+            self._wire.send(Identity(identity))
+
+    def stop(self) -> None:
+        """End the process and wait for it."""
+        self._ended.set()
+        self._lost.set()
+        if self._wire is not None:
+            self._wire.close()
+        if self._process is not None:
+            try:
+                self._process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def _launch(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            fd = theirs.fileno()
+            argv = [sys.executable, "-m", "scheduler.app.refresher_process", str(fd)]
+            self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
+        wire: Wire[ToRefresher, FromRefresher] = Wire(
+            ours.detach(), FromRefresher, self._receive, self._lost.set, "refresher"
+        )
+        wire.start()
+        wire.send(Begin(pickle.dumps(self._start), self._rules))
+        if self._identity is not None:
+            wire.send(Identity(self._identity))
+        self._wire = wire
+
+    def _receive(self, message: FromRefresher) -> None:
+        match message:
+            case Answer():
+                self._inbox.put(SignalAnswered(message.answer))
+            case Rules():
+                self._rules = message.rules
+                self._inbox.put(RulesLoaded(message.rules))
+            case ReloadFailed():
+                self._inbox.put(RulesRefused(message.message))
+            case Ask():
+                number = message.number
+                self._inbox.put(PageAsked(message.what, lambda body: self._reply(number, body)))
+            case Serving():
+                self._served(message.problem)
+
+    def _reply(self, number: int, body: bytes) -> None:
+        if self._wire is not None:
+            self._wire.send(Reply(number, body))
+
+    def _served(self, problem: str) -> None:
+        if problem and not self._has_served:
+            self._failed(problem)
+        elif problem:
+            log.error("the pages are not served: %s", problem)
+        self._has_served = True
+        self._pause_s = _FIRST_PAUSE_S
+
+    def _keep_alive(self) -> None:
+        while True:
+            self._lost.wait()
+            if self._ended.is_set():
+                return
+            log.error("the refresher process ended by itself; a new one is started", extra={"pause_s": self._pause_s})
+            if self._ended.wait(self._pause_s):
+                return
+            self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+            self._lost.clear()
+            self._launch()
+
+
+def _environment() -> dict[str, str]:
+    """Return our environment; numpy's own threads would only stand in the way of ours."""
+    return {**os.environ, "OPENBLAS_NUM_THREADS": "1"}

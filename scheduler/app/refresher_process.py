@@ -1,0 +1,204 @@
+"""The refresher process: asks Prometheus, watches the rule files, serves the pages.
+
+Started by `app.refresher_link` as `python -m scheduler.app.refresher_process FD`; ends when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from scheduler import logs
+from scheduler.app.observing import CountingRefresher
+from scheduler.app.wire import (
+    Answer,
+    Ask,
+    Begin,
+    FromRefresher,
+    Identity,
+    ReloadFailed,
+    Reply,
+    Rules,
+    Serving,
+    Start,
+    ToRefresher,
+    Wire,
+)
+from scheduler.errors import ConfigError
+from scheduler.metrics import Metrics, Page, merge
+from scheduler.model.rules import RuleSet
+from scheduler.serve.http import Server
+from scheduler.serve.pages import Check
+from scheduler.signals.client import ClientSettings, PrometheusClient
+from scheduler.signals.loader import RuleLoader
+from scheduler.signals.refresher import Refresher
+from scheduler.signals.session import Access
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.25
+
+
+class DecidingProcess:
+    """The PageSource: this process' own metrics, and what the deciding process says when asked."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._own = Page(registry)
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._number = 0
+        self.wire: Wire[FromRefresher, ToRefresher] | None = None
+
+    async def metrics(self) -> bytes:
+        theirs = await self._ask("metrics")
+        return merge({"deciding": theirs, "refresher": self._own.render()})
+
+    async def health(self, kind: str) -> Sequence[Check]:
+        checks = [Check("ping", True, "")]
+        body = await self._ask("health")
+        if kind == "livez":
+            # It answered, so it lives; what it still waits for is a matter of readiness.
+            return [*checks, Check("deciding-thread", True, "")]
+        return checks + [Check(*check) for check in msgspec.json.decode(body)]
+
+    def answered(self, reply: Reply) -> None:
+        """Hand an answer to the page that waits for it; called from the reader thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._settle, reply)
+
+    def _settle(self, reply: Reply) -> None:
+        future = self._waiting.pop(reply.number, None)
+        if future is not None and not future.done():
+            future.set_result(reply.body)
+
+    async def _ask(self, what: str) -> bytes:
+        if self.wire is None:
+            raise ConnectionError("the deciding process is not connected")
+        self._loop = asyncio.get_running_loop()
+        self._number += 1
+        number = self._number
+        future: asyncio.Future[bytes] = self._loop.create_future()
+        self._waiting[number] = future
+        self.wire.send(Ask(number, what))
+        try:
+            return await future
+        finally:
+            self._waiting.pop(number, None)
+
+
+class RefresherProcess:
+    """Puts the parts of this process together."""
+
+    def __init__(self, start: Start, rules: RuleSet, wire: Wire[FromRefresher, ToRefresher]) -> None:
+        settings = self._settings = start.settings
+        self._wire = wire
+        self._metrics = Metrics(CollectorRegistry())
+        self.pages = DecidingProcess(self._metrics.registry)
+        self.pages.wire = wire
+        self._refresher = self._make_refresher()
+        self._loader = RuleLoader(settings.rules, self._loaded, self._refused)
+        self._loader.resume(start.loader)
+        self._server = Server(settings.serving, self.pages)
+        self._reloaded(rules)
+        if self._refresher is not None:
+            self._refresher.set_rules(rules)
+
+    def run(self, ended: threading.Event) -> None:
+        """Serve, then look after files and timetable until the parent is gone."""
+        try:
+            self._server.start()
+        except ConfigError as error:
+            self._wire.send(Serving(str(error)))
+        else:
+            self._wire.send(Serving())
+        while not ended.wait(_LOOK_S):
+            self._loader.poll()
+            if self._refresher is not None:
+                self._refresher.tick()
+
+    def receive(self, message: ToRefresher) -> None:
+        match message:
+            case Identity() if self._refresher is not None:
+                self._refresher.set_identity(message.identity)
+            case Reply():
+                self.pages.answered(message)
+            case _:
+                pass
+
+    def _make_refresher(self) -> Refresher | None:
+        prometheus = self._settings.prometheus
+        if prometheus.url is None:
+            return None
+        access = Access(dict(prometheus.headers), prometheus.token_file, prometheus.ca_file)
+        client = PrometheusClient(ClientSettings(prometheus.url, access))
+        return Refresher(
+            client, lambda answer: self._wire.send(Answer(answer)), observer=CountingRefresher(self._metrics)
+        )
+
+    def _loaded(self, rules: RuleSet) -> None:
+        def announce(rules: RuleSet) -> None:
+            self._wire.send(Rules(rules))
+            self._reloaded(rules)
+
+        if self._refresher is None:
+            announce(rules)
+        else:
+            self._refresher.swap(rules, announce)
+
+    def _reloaded(self, rules: RuleSet) -> None:
+        self._metrics.rules_last_reload_successful().set(1)
+        self._metrics.rules_last_reload_success_timestamp().set_to_current_time()
+        self._metrics.keep_signals(rules.signals)
+
+    def _refused(self, message: str) -> None:
+        self._metrics.rules_last_reload_successful().set(0)
+        self._wire.send(ReloadFailed(message))
+
+
+def main(fd: int) -> None:
+    """Run until the other end of the socket closes."""
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        # Ctrl-C and a stop of the whole group reach us too, but pages and answers go on until the parent ends.
+        signal.signal(ignored, signal.SIG_IGN)
+    ended, begun = threading.Event(), threading.Event()
+    begin: list[Begin] = []
+    process: list[RefresherProcess] = []
+    early: list[ToRefresher] = []
+
+    def receive(message: ToRefresher) -> None:
+        if isinstance(message, Begin):
+            begin.append(message)
+            begun.set()
+        elif process:
+            process[0].receive(message)
+        else:
+            early.append(message)
+
+    def closed() -> None:
+        ended.set()
+        begun.set()
+
+    wire: Wire[FromRefresher, ToRefresher] = Wire(fd, ToRefresher, receive, closed, "deciding")
+    wire.start()
+    begun.wait()
+    if not begin:
+        return
+    start: Start = pickle.loads(begin[0].start)
+    form = start.settings.logging
+    with logs.configure(form.format, form.verbosity, sys.stderr):
+        process.append(RefresherProcess(start, begin[0].rules, wire))
+        while early:
+            process[0].receive(early.pop(0))
+        process[0].run(ended)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

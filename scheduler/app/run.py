@@ -1,0 +1,161 @@
+"""`vane run`: puts the parts together, runs the deciding loop on the main thread, ends in order."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from types import FrameType
+
+from prometheus_client import CollectorRegistry
+
+from scheduler import __version__, logs
+from scheduler.app.observing import CountingQueue, counting_requests
+from scheduler.app.refresher_link import RefresherLink
+from scheduler.app.wire import Start
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.cluster.router import Router
+from scheduler.framework.profile import Profile
+from scheduler.kube.binder import Binder
+from scheduler.kube.config import Connection, load_connection
+from scheduler.kube.messages import EventsDropped, PodRef
+from scheduler.kube.reflector import Reflector
+from scheduler.kube.resources import NODES, PODS
+from scheduler.kube.transport import Transport
+from scheduler.loop.binding import BindingCycle
+from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.failure import FailureHandler
+from scheduler.loop.messages import BinderSaid, Inbox, Stop
+from scheduler.loop.observing import CycleObserver
+from scheduler.loop.pages import Pages
+from scheduler.loop.ring import RecordRing
+from scheduler.loop.scheduler import Parts, SchedulingLoop
+from scheduler.loop.verdicts import Verdicts
+from scheduler.metrics import Metrics
+from scheduler.model.rules import RuleSet
+from scheduler.plugins import default_chain
+from scheduler.settings import Settings
+from scheduler.signals.client import check_prometheus_url
+from scheduler.signals.loader import RuleLoader
+from scheduler.signals.store import SignalStore
+
+log = logging.getLogger(__name__)
+
+_SWITCH_INTERVAL_S = 0.0005
+_DRAIN_EVENTS_S = 2.0
+_KINDS = (NODES, PODS)
+
+
+def run(settings: Settings) -> int:
+    """Schedule until SIGTERM or SIGINT (exit code 0), or until it cannot go on (1).
+
+    Raises
+    ------
+    ConfigError
+        A setting, the kubeconfig or a rule file is wrong; nothing was started.
+    """
+    loader = RuleLoader(settings.rules, _ignore, _ignore)
+    rules = loader.load() if settings.rules else RuleSet()
+    if settings.prometheus.url is not None:
+        check_prometheus_url(settings.prometheus.url)
+    connection = load_connection(None if settings.kubeconfig is None else str(settings.kubeconfig))
+    with logs.configure(settings.logging.format, settings.logging.verbosity, sys.stderr):
+        log.info(
+            "vane starts", extra={"version": __version__, "api_server": connection.host, "rules": len(rules.rules)}
+        )
+        if rules.signals and settings.prometheus.url is None:
+            log.warning("no Prometheus is set, so all signals stay missing; write --prometheus URL")
+        return _Run(settings, connection, rules, loader).run()
+
+
+class _Run:
+    """One run: the three processes, and the threads of this one."""
+
+    def __init__(self, settings: Settings, connection: Connection, rules: RuleSet, loader: RuleLoader) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._rules = rules
+        self._inbox = Inbox()
+        self._metrics = Metrics(CollectorRegistry())
+        self._metrics.build_info(__version__).set(1)
+        self._binder = Binder(
+            connection,
+            on_result=lambda results: self._inbox.put(BinderSaid(results)),
+            on_dead=self._fail,
+            on_requests=lambda requests: self._inbox.put(BinderSaid(requests)),
+            on_events_dropped=lambda count: self._inbox.put(BinderSaid([EventsDropped(count=count)])),
+        )
+        self._refresher = RefresherLink(Start(settings, loader.state), rules, self._inbox, self._fail)
+
+    def run(self) -> int:
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        gc.disable()  # until the first lists are in: see SchedulingLoop
+        # Processes first: they are to be born before there are threads.
+        self._refresher.start()
+        self._binder.start()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        transport = Transport(self._connection, counting_requests(self._metrics, self._connection.host))
+        reflectors = [Reflector(kind, transport, self._inbox.put) for kind in _KINDS]
+        for reflector in reflectors:
+            reflector.start()
+        stop = self._loop().run()
+        log.info("vane ends", extra={"reason": stop.reason})
+        for reflector in reflectors:
+            reflector.stop()
+        if stop.exit_code == 0:
+            self._binder.drain(_DRAIN_EVENTS_S)
+        self._binder.stop()
+        self._refresher.stop()
+        return stop.exit_code
+
+    def _loop(self) -> SchedulingLoop:
+        settings, metrics, clock = self._settings, self._metrics, time.monotonic
+        profile = Profile.build(settings.scheduler_name, default_chain())
+        profiles = {profile.scheduler_name: profile}
+        cache = Cache([index() for index in profile.indexes])
+        queue = SchedulingQueue(profiles, cache.nominator, observer=CountingQueue(metrics))
+        store = SignalStore(clock)
+        store.set_rules(self._rules)
+        world = World(cache, queue, store, RecordRing())
+        failure = FailureHandler(cache, queue, self._binder, metrics)
+        binding = BindingCycle(cache, queue, self._binder, failure, metrics)
+        verdicts = Verdicts(store, queue, self._binder, _own_pod(), settings.scheduler_name)
+        parts = Parts(
+            world=world,
+            router=Router(cache, queue, profiles),
+            cycle=SchedulingCycle(world, profiles, binding, failure, CycleObserver(metrics, clock), clock),
+            binding=binding,
+            verdicts=verdicts,
+            pages=Pages(world, metrics, clock),
+            metrics=metrics,
+            kinds=frozenset(kind.name for kind in _KINDS),
+            api_server=self._connection.host,
+            first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
+        )
+        return SchedulingLoop(self._inbox, parts, self._refresher.publish_identity, clock)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        self._inbox.put(Stop(0, signal.Signals(number).name))
+
+    def _fail(self, reason: str) -> None:
+        log.critical("cannot go on: %s", reason)
+        self._inbox.put(Stop(1, reason))
+
+
+def _own_pod() -> PodRef:
+    """Return the Pod that Events about Vane itself are written to; the manifests set both variables."""
+    return PodRef(
+        namespace=os.environ.get("POD_NAMESPACE", "kube-system"),
+        name=os.environ.get("POD_NAME", socket.gethostname()),
+        uid=os.environ.get("POD_UID", ""),
+    )
+
+
+def _ignore(_: object) -> None:
+    pass

@@ -1,0 +1,131 @@
+"""The wire between the deciding process and the refresher process: typed messages over one socket.
+
+The deciding thread must never block, so what it sends is queued for a writer thread; what arrives is decoded
+in a reader thread and handed on.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.rules import RuleSet
+from scheduler.settings import Settings
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.loader import LoaderState
+
+
+class Start(NamedTuple):
+    """What the refresher process is started with; crosses pickled, as both ends are ours."""
+
+    settings: Settings
+    loader: LoaderState
+
+
+class Begin(msgspec.Struct, frozen=True, tag=True):
+    """To the refresher, first: a pickled Start and the rules in force."""
+
+    start: bytes
+    rules: RuleSet
+
+
+class Identity(msgspec.Struct, frozen=True, tag=True):
+    """To the refresher: the nodes as they are now."""
+
+    identity: NodeIdentity
+
+
+class Reply(msgspec.Struct, frozen=True, tag=True):
+    """To the refresher: what a page asked for."""
+
+    number: int
+    body: bytes
+
+
+class Answer(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a finished query."""
+
+    answer: SignalAnswer
+
+
+class Rules(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a rule set to swap in; its new signals have been asked."""
+
+    rules: RuleSet
+
+
+class ReloadFailed(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a reload was refused; the previous rules stay in force."""
+
+    message: str
+
+
+class Ask(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a page needs what only the deciding process knows."""
+
+    number: int
+    what: str
+
+
+class Serving(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: it is ready; `problem` says why it cannot be."""
+
+    problem: str = ""
+
+
+ToRefresher = Begin | Identity | Reply
+FromRefresher = Answer | Rules | ReloadFailed | Ask | Serving
+
+Out = TypeVar("Out")
+In = TypeVar("In")
+
+
+class Wire(Generic[Out, In]):
+    """One end; `receive` and, once at the end, `closed` are called from the reader thread."""
+
+    def __init__(
+        self, fd: int, incoming: Any, receive: Callable[[In], None], closed: Callable[[], None], name: str
+    ) -> None:
+        self._connection = Connection(fd)
+        self._decoder: msgspec.msgpack.Decoder[In] = msgspec.msgpack.Decoder(incoming)
+        self._encoder = msgspec.msgpack.Encoder()
+        self._receive = receive
+        self._closed = closed
+        self._outgoing: queue.SimpleQueue[Out | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._read, name=f"{name}-receive", daemon=True),
+            threading.Thread(target=self._write, name=f"{name}-send", daemon=True),
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, message: Out) -> None:
+        """Queue a message; never blocks."""
+        self._outgoing.put(message)
+
+    def close(self) -> None:
+        """Send what is queued, then close our end."""
+        self._outgoing.put(None)
+
+    def _write(self) -> None:
+        while (message := self._outgoing.get()) is not None:
+            try:
+                self._connection.send_bytes(self._encoder.encode(message))
+            except OSError:
+                return
+        self._connection.close()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._receive(self._decoder.decode(self._connection.recv_bytes()))
+        except (EOFError, OSError):
+            self._closed()

@@ -1,0 +1,156 @@
+"""DecisionRecord: what every decision leaves behind, enough to explain it without the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.framework.decision import Decision, WeighedTerm
+from scheduler.framework.diagnosis import Refusal
+from scheduler.model.arrays import FloatArray, IntArray
+from scheduler.model.pods import PodInfo
+from scheduler.model.rules import Rule
+from scheduler.model.snapshot import Snapshot
+
+BEST_NODES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalCount:
+    """How many nodes one plugin turned away for one reason."""
+
+    plugin: str
+    rule: str
+    code: str
+    reason: str
+    n_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TermRecord:
+    """One term over the best nodes: normalised values 0..100, and contributions in thousandths."""
+
+    plugin: str
+    name: str
+    weight: float
+    values: IntArray | FloatArray
+    contribution: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class RuleUse:
+    """The sample behind a rule: what was asked, how old the answer was, the chosen node's value (NaN: none)."""
+
+    rule: str
+    signal: str
+    expr: str
+    freshness: str
+    age_s: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """One decision, explained.
+
+    best_nodes
+        Names of the best nodes, best first, at most 20; the chosen one stands first.
+    total
+        int64 (n_best,) thousandths; equals the sum of the terms' contributions there.
+    margin
+        Thousandths between the chosen node and the runner-up; 0 among equals and without a runner-up.
+    """
+
+    pod: str
+    uid: str
+    profile: str
+    seed: int
+    state_generation: int
+    signals_generation: int
+    rules_generation: int
+    n_nodes: int
+    n_feasible: int
+    node: str
+    nominated: bool
+    message: str
+    refusals: tuple[RefusalCount, ...]
+    best_nodes: tuple[str, ...]
+    total: IntArray
+    terms: tuple[TermRecord, ...]
+    rules: tuple[RuleUse, ...]
+    decided_in_s: float
+
+    @property
+    def runner_up(self) -> str:
+        return self.best_nodes[1] if len(self.best_nodes) > 1 else ""
+
+    @property
+    def margin(self) -> int:
+        return int(self.total[0] - self.total[1]) if len(self.total) > 1 else 0
+
+
+def record_of(
+    pod: PodInfo, snapshot: Snapshot, decision: Decision, profile: str, decided_in_s: float
+) -> DecisionRecord:
+    """Return the record of a decision that was made on `snapshot`."""
+    top = _best(decision)
+    names = snapshot.nodes.names
+    diagnosis, signals = decision.diagnosis, snapshot.signals
+    return DecisionRecord(
+        pod=pod.key,
+        uid=pod.uid,
+        profile=profile,
+        seed=decision.seed,
+        state_generation=snapshot.generation,
+        signals_generation=signals.generation,
+        rules_generation=signals.rules.generation,
+        n_nodes=diagnosis.n_nodes,
+        n_feasible=len(decision.feasible),
+        node=decision.node_name,
+        nominated=decision.nominated,
+        message="" if decision.is_scheduled else diagnosis.message(),
+        refusals=tuple(_count(refusal) for refusal in diagnosis.refusals),
+        best_nodes=tuple(names[row] for row in decision.feasible[top]),
+        total=decision.total[top],
+        terms=tuple(_term(term, top) for term in decision.terms),
+        rules=tuple(
+            _rule_use(rule, snapshot, decision.row)
+            for rule in signals.rules.rules
+            if rule.match.covers(pod.namespace, pod.labels)
+        ),
+        decided_in_s=decided_in_s,
+    )
+
+
+def _best(decision: Decision) -> IntArray:
+    """Return indices into `feasible`: the chosen node, then the others by falling total."""
+    total = decision.total
+    if len(total) > BEST_NODES:
+        top = np.argpartition(-total, BEST_NODES - 1)[:BEST_NODES]
+    else:
+        top = np.arange(len(total))
+    is_other = decision.feasible[top] != decision.row
+    order: IntArray = top[np.lexsort((is_other, -total[top]))]
+    if decision.is_scheduled and (len(order) == 0 or decision.feasible[order[0]] != decision.row):
+        chosen = np.flatnonzero(decision.feasible == decision.row)
+        order = np.concatenate([chosen, order[:-1]])
+    return order
+
+
+def _count(refusal: Refusal) -> RefusalCount:
+    n_nodes = int(np.count_nonzero(refusal.mask))
+    return RefusalCount(refusal.plugin, refusal.rule, refusal.code.label, refusal.reason, n_nodes)
+
+
+def _term(term: WeighedTerm, top: IntArray) -> TermRecord:
+    return TermRecord(term.plugin, term.name, term.weight, term.values[top], term.contribution[top])
+
+
+def _rule_use(rule: Rule, snapshot: Snapshot, row: int) -> RuleUse:
+    signal = snapshot.signals.rules.signals[rule.signal]
+    column = snapshot.signals.columns.get(rule.signal)
+    if column is None:
+        return RuleUse(rule.name, rule.signal, signal.expr, "absent", float("inf"), float("nan"))
+    value = float(column.values[row]) if row >= 0 else float("nan")
+    return RuleUse(rule.name, rule.signal, signal.expr, column.freshness.value, column.age_s, value)

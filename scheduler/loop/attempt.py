@@ -1,0 +1,26 @@
+"""One attempt to place one entity, from pop to the end of its binding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.framework.profile import Profile
+from scheduler.framework.queued import QueuedEntity
+from scheduler.model.pods import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """`began_s` is the monotonic second of the pop."""
+
+    entity: QueuedEntity
+    profile: Profile
+    began_s: float
+
+    @property
+    def pod(self) -> PodInfo:
+        return self.entity.pod
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.profile.scheduler_name

@@ -1,0 +1,103 @@
+"""The scheduling cycle: one Pod from the active queue to a decision. The page to read first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.errors import CacheCorruptedError, InvalidObjectError, PluginError, UnsupportedPodError
+from scheduler.framework.decide import decide
+from scheduler.framework.decision import Decision
+from scheduler.framework.profile import Profile
+from scheduler.framework.record import record_of
+from scheduler.loop.attempt import Attempt
+from scheduler.loop.binding import BindingCycle
+from scheduler.loop.failure import FailureHandler
+from scheduler.loop.observing import CycleObserver
+from scheduler.loop.ports import Clock
+from scheduler.loop.ring import RecordRing
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
+from scheduler.signals.store import SignalStore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the deciding thread alone owns and changes."""
+
+    cache: Cache
+    queue: SchedulingQueue
+    signals: SignalStore
+    records: RecordRing
+
+
+class SchedulingCycle:
+    """Decides one entity at a time; see `run_once`."""
+
+    def __init__(
+        self,
+        world: World,
+        profiles: Mapping[str, Profile],
+        binding: BindingCycle,
+        failure: FailureHandler,
+        observer: CycleObserver,
+        clock: Clock,
+    ) -> None:
+        self._world = world
+        self._profiles = profiles
+        self._binding = binding
+        self._failure = failure
+        self._observer = observer
+        self._clock = clock
+
+    def run_once(self) -> bool:
+        """Try the next Pod; return False if none was waiting."""
+        world, now_s = self._world, self._clock()
+        # 1. Pop the Pod.
+        entity = world.queue.pop(now_s)
+        if entity is None:
+            return False
+        attempt = Attempt(entity, self._profiles[entity.pod.pod.spec.scheduler_name], now_s)
+        if self._failure.skip(attempt):
+            return True
+        self._observer.begin(attempt.scheduler_name, now_s)
+        # 2. Freeze the signals.
+        signals = world.signals.freeze(NodeView(world.cache.state.nodes), now_s)
+        # 3. Take the snapshot.
+        snapshot = world.cache.snapshot(signals, now_s)
+        # 4. Decide.
+        decision = self._decide(attempt, snapshot)
+        if decision is None:
+            return True
+        # 5. Record.
+        decided_in_s = self._observer.decided()
+        world.records.add(record_of(entity.pod, snapshot, decision, attempt.scheduler_name, decided_in_s))
+        # 6. Refused?
+        if not decision.is_scheduled:
+            self._failure.refused(attempt, decision.diagnosis, self._clock())
+            return True
+        # 7. Assume. 8. Permit has no plugin yet, so nothing waits. 9. Hand to binding.
+        self._binding.begin(attempt, decision.node_name, self._clock())
+        return True
+
+    def _decide(self, attempt: Attempt, snapshot: Snapshot) -> Decision | None:
+        """Return the decision, or None where the attempt failed: only that Pod suffers."""
+        try:
+            if attempt.entity.problem:
+                raise InvalidObjectError(attempt.entity.problem)
+            return decide(attempt.pod, snapshot, attempt.profile, observer=self._observer)
+        except UnsupportedPodError as error:
+            self._failure.unsupported(attempt, error, self._clock())
+        except (InvalidObjectError, PluginError) as error:
+            self._failure.failed(attempt, str(error), self._clock())
+        except CacheCorruptedError:
+            raise
+        except Exception as error:  # a fault of ours in one Pod's cycle must not end the process
+            log.exception("decide raised", extra={"pod": attempt.pod.key})
+            self._failure.failed(attempt, f"{type(error).__name__}: {error}", self._clock())
+        return None

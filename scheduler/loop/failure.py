@@ -1,0 +1,108 @@
+"""What follows when a Pod does not get a node: its place in the queue, its condition, its Event."""
+
+from __future__ import annotations
+
+import logging
+
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.errors import UnsupportedPodError
+from scheduler.framework.diagnosis import Diagnosis
+from scheduler.kube.messages import EventRequest, FailureReport, PodRef
+from scheduler.loop.attempt import Attempt
+from scheduler.loop.ports import Binder
+from scheduler.metrics import Metrics
+from scheduler.model.objects import PodCondition
+from scheduler.model.pods import PodInfo
+
+log = logging.getLogger(__name__)
+
+UNSCHEDULABLE = "Unschedulable"
+SCHEDULER_ERROR = "SchedulerError"
+
+
+def pod_ref(pod: PodInfo) -> PodRef:
+    metadata = pod.pod.metadata
+    return PodRef(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+class FailureHandler:
+    """Ends an attempt without a node.
+
+    `Unschedulable` says that more or other nodes could help and makes autoscalers act; everything else,
+    our own faults and what is not built, is `SchedulerError`.
+    """
+
+    def __init__(self, cache: Cache, queue: SchedulingQueue, binder: Binder, metrics: Metrics) -> None:
+        self._cache = cache
+        self._queue = queue
+        self._binder = binder
+        self._metrics = metrics
+
+    def skip(self, attempt: Attempt) -> bool:
+        """Drop a Pod that is being deleted or has a node already; return whether it was dropped."""
+        pod = attempt.pod
+        if pod.pod.metadata.deletion_timestamp is not None:
+            self._binder.event(
+                EventRequest(
+                    pod=pod_ref(pod),
+                    scheduler_name=attempt.scheduler_name,
+                    type="Warning",
+                    reason="FailedScheduling",
+                    action="Scheduling",
+                    note=f"skip schedule deleting pod: {pod.key}",
+                )
+            )
+        elif not self._cache.is_placed(pod.uid):
+            return False
+        self._queue.done(pod.uid)
+        return True
+
+    def refused(self, attempt: Attempt, diagnosis: Diagnosis, now_s: float) -> None:
+        """No node is feasible: wait for an event that one of the refusing plugins asked for."""
+        waits = self._queue.requeue_failed(attempt.entity, diagnosis.plugins, diagnosis.rules, now_s)
+        self._count(attempt, "unschedulable", now_s)
+        if waits:
+            self._report(attempt, UNSCHEDULABLE, diagnosis.message())
+
+    def unsupported(self, attempt: Attempt, error: UnsupportedPodError, now_s: float) -> None:
+        """The Pod needs what is not built: only an update of the Pod can help."""
+        waits = self._queue.requeue_until_update(attempt.entity, now_s)
+        self._count(attempt, "error", now_s)
+        if waits:
+            self._report(attempt, SCHEDULER_ERROR, f"the Pod needs what this scheduler does not implement: {error}")
+
+    def failed(self, attempt: Attempt, message: str, now_s: float) -> None:
+        """A fault while the Pod was in flight, not a verdict: try again after backoff."""
+        log.warning("scheduling attempt failed", extra={"pod": attempt.pod.key, "error": message})
+        waits = self._queue.requeue_error(attempt.entity, now_s)
+        self._count(attempt, "error", now_s)
+        if waits:
+            self._report(attempt, SCHEDULER_ERROR, message)
+
+    def _count(self, attempt: Attempt, result: str, now_s: float) -> None:
+        took_s = now_s - attempt.began_s
+        self._metrics.schedule_attempts(attempt.scheduler_name, result).inc()
+        self._metrics.scheduling_attempt_duration(attempt.scheduler_name, result).observe(took_s)
+
+    def _report(self, attempt: Attempt, reason: str, message: str) -> None:
+        pod = attempt.pod
+        conditions = pod.pod.status.conditions or []
+        current = next((c for c in conditions if c.type == "PodScheduled"), PodCondition())
+        self._binder.report_failure(
+            FailureReport(
+                pod=pod_ref(pod),
+                scheduler_name=attempt.scheduler_name,
+                reason=reason,
+                message=message,
+                generation=pod.pod.metadata.generation,
+                current_status=current.status,
+                current_reason=current.reason,
+                current_message=current.message,
+            )
+        )

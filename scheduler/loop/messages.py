@@ -1,0 +1,72 @@
+"""What reaches the deciding thread's inbox, besides the reflectors' and the binder's own messages."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scheduler.kube.messages import BindResult, EventsDropped, RequestsDone
+from scheduler.kube.watching import Changed, Replaced
+from scheduler.model.rules import RuleSet
+from scheduler.signals.answers import SignalAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class BinderSaid:
+    """Results of binds, finished requests, lost Events: whatever the binder process reports."""
+
+    messages: Sequence[BindResult | RequestsDone | EventsDropped]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalAnswered:
+    answer: SignalAnswer
+
+
+@dataclass(frozen=True, slots=True)
+class RulesLoaded:
+    rules: RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class RulesRefused:
+    """A reload failed; `message` lists every problem, and the previous rules stay in force."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """A page wants what only this thread knows: metrics, livez or readyz. `reply` must not block."""
+
+    what: str
+    reply: Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """End: exit code 0 for SIGTERM, 1 with the reason why it cannot go on."""
+
+    exit_code: int
+    reason: str
+
+
+Message = Replaced | Changed | BinderSaid | SignalAnswered | RulesLoaded | RulesRefused | PageAsked | Stop
+
+
+class Inbox:
+    """The one way into the deciding thread; `put` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+
+    def put(self, message: Message) -> None:
+        self._messages.put(message)
+
+    def take(self, timeout_s: float) -> Message | None:
+        """Wait up to `timeout_s` seconds (0: not at all) for a message; None if none came."""
+        try:
+            return self._messages.get(timeout_s > 0, timeout_s if timeout_s > 0 else None)
+        except queue.Empty:
+            return None

@@ -1,0 +1,79 @@
+"""What the HTTPS pages need from the deciding thread, answered between two cycles."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from scheduler.loop.cycle import World
+from scheduler.loop.ports import Clock
+from scheduler.metrics import Metrics, Page
+from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.views import NodeView
+
+METRICS = "metrics"
+HEALTH = "health"
+
+
+class Pages:
+    """Brings gauges up to date when somebody looks, and renders them."""
+
+    def __init__(self, world: World, metrics: Metrics, clock: Clock) -> None:
+        self._world = world
+        self._metrics = metrics
+        self._clock = clock
+        self._page = Page(metrics.registry, clock)
+
+    def answer(self, what: str, has_synced: bool, is_deciding: bool) -> bytes:
+        """Return the metrics page, or the health checks as JSON: [[name, ok, text], …]."""
+        if what == METRICS:
+            self._update()
+            return self._page.render()
+        checks = [
+            ("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet"),
+            ("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"),
+        ]
+        return msgspec.json.encode(checks)
+
+    def _update(self) -> None:
+        metrics, cache, queue = self._metrics, self._world.cache, self._world.queue
+        for name, count in queue.counts().items():
+            metrics.pending_pods(name).set(count)
+        metrics.unschedulable_pods.drop("plugin", lambda _: False)
+        for (plugin, profile), count in queue.counts_by_plugin().items():
+            metrics.unschedulable_pods(plugin, profile).set(count)
+        for name, count in cache.counts().items():
+            metrics.cache_size(name).set(count)
+        metrics.unreadable_objects("Node").set(len(cache.unreadable_nodes))
+        metrics.unreadable_objects("Pod").set(len(cache.unreadable_pods))
+        self._update_signals()
+
+    def _update_signals(self) -> None:
+        metrics, nodes = self._metrics, NodeView(self._world.cache.state.nodes)
+        table = self._world.signals.freeze(nodes, self._clock())
+        metrics.keep_signals(table.rules.signals)
+        metrics.keep_rules(rule.name for rule in table.rules.rules)
+        metrics.rules_loaded().set(len(table.rules.rules))
+        for name in table.rules.signals:
+            self._update_signal(name, table.columns.get(name), nodes)
+        self._update_rules(table, nodes)
+
+    def _update_signal(self, name: str, column: SignalColumn | None, nodes: NodeView) -> None:
+        metrics = self._metrics
+        if column is None:
+            metrics.set_signal_state(name, "absent")
+            metrics.signal_coverage(name).set(0.0)
+            return
+        metrics.set_signal_state(name, column.freshness.value)
+        metrics.signal_age(name).set(column.age_s)
+        covered = int(np.count_nonzero(column.has_sample & nodes.alive))
+        metrics.signal_coverage(name).set(covered / max(1, nodes.n_alive))
+
+    def _update_rules(self, table: SignalTable, nodes: NodeView) -> None:
+        for rule in table.rules.rules:
+            if rule.filter is None:
+                continue
+            tripped = table.tripped.get(rule.name)
+            refused = 0 if tripped is None else int(np.count_nonzero(tripped & nodes.alive))
+            self._metrics.rule_refused_nodes(rule.name).set(refused)
+            self._metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)

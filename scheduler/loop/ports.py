@@ -1,0 +1,21 @@
+"""What the loop needs from outside, as the loop sees it; `app` hands in the real things, tests their twins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from scheduler.kube.messages import BindRequest, EventRequest, FailureReport
+
+Clock = Callable[[], float]
+"""Monotonic seconds."""
+
+
+class Binder(Protocol):
+    """The writing side of the API server. Never blocks; outcomes come back as messages."""
+
+    def bind(self, request: BindRequest) -> None: ...
+
+    def report_failure(self, report: FailureReport) -> None: ...
+
+    def event(self, request: EventRequest) -> None: ...
