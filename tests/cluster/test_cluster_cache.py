@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from scheduler.cluster.cache import Cache
+from scheduler.errors import CacheCorruptedError, InvalidObjectError, StaleSnapshotError
+from tests.builders import NO_SIGNALS, make_node, make_pod
+from tests.cluster.worlds import CountingIndex, assert_recount_agrees, node_version, versioned
+
+
+def make_cache() -> Cache:
+    cache = Cache([CountingIndex()])
+    cache.set_node(make_node("n1"))
+    cache.set_node(make_node("n2"))
+    return cache
+
+
+def cpu_on(cache: Cache, node: str) -> int:
+    row = cache.state.nodes.row_of(node)
+    return 0 if row is None else int(cache.state.nodes.requested[0, row])
+
+
+def test_an_assumed_pod_counts_and_is_forgotten_without_a_trace() -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a", cpu="500m"), "n1")
+    assert cpu_on(cache, "n1") == 500
+    assert cache.is_assumed("default/a")
+    forgotten = cache.forget("default/a")
+    assert forgotten is not None
+    assert forgotten.pod.spec.node_name == "n1"
+    assert cpu_on(cache, "n1") == 0
+    assert cache.forget("default/a") is None
+    assert_recount_agrees(cache)
+
+
+def test_the_watch_confirms_an_assumption_and_it_cannot_be_forgotten_any_more() -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a", cpu="500m"), "n1")
+    assert cache.add_pod(make_pod("a", cpu="700m", node="n1"))
+    assert not cache.is_assumed("default/a")
+    assert cpu_on(cache, "n1") == 700
+    assert cache.forget("default/a") is None
+    assert cache.counts() == {"nodes": 2, "pods": 1, "assumed_pods": 0}
+    assert_recount_agrees(cache)
+
+
+def test_a_pod_bound_elsewhere_than_assumed_moves(caplog: pytest.LogCaptureFixture) -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a", cpu="500m"), "n1")
+    with caplog.at_level(logging.WARNING):
+        cache.add_pod(make_pod("a", cpu="500m", node="n2"))
+    assert (cpu_on(cache, "n1"), cpu_on(cache, "n2")) == (0, 500)
+    assert "was assumed on n1 but is bound to n2" in caplog.text
+    assert_recount_agrees(cache)
+
+
+def test_assuming_twice_is_a_contradiction() -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a"), "n1")
+    with pytest.raises(CacheCorruptedError, match="is assumed on n2 but is on n1"):
+        cache.assume(make_pod("a"), "n2")
+
+
+def test_a_pod_that_cannot_be_counted_is_not_assumed() -> None:
+    cache = make_cache()
+    with pytest.raises(InvalidObjectError):
+        cache.assume(make_pod("a", cpu="many"), "n3")
+    assert cache.state.nodes.row_of("n3") is None
+    assert_recount_agrees(cache)
+
+
+def test_assuming_ends_the_nomination() -> None:
+    cache = make_cache()
+    pod = make_pod("a", nominated="n1")
+    cache.nominator.add(pod, "n1")
+    assert list(cache.state.nominated) == ["n1"]
+    cache.assume(pod, "n2")
+    assert cache.state.nominated == {}
+
+
+def test_a_confirmed_pod_on_another_node_is_a_contradiction() -> None:
+    cache = make_cache()
+    cache.add_pod(make_pod("a", node="n1"))
+    with pytest.raises(CacheCorruptedError, match="is on n1, but an update shows it on n2"):
+        cache.update_pod(make_pod("a", node="n2"))
+
+
+def test_an_update_of_a_pod_that_was_never_added_is_a_contradiction() -> None:
+    with pytest.raises(CacheCorruptedError, match="never added"):
+        make_cache().update_pod(make_pod("a", node="n1"))
+
+
+def test_a_row_that_lost_its_pod_is_a_contradiction() -> None:
+    cache = make_cache()
+    cache.add_pod(make_pod("a", node="n1"))
+    cache.state.pods.clear()
+    with pytest.raises(CacheCorruptedError, match="whose row lacks it"):
+        cache.remove_pod("default/a")
+
+
+def test_the_same_version_is_ignored() -> None:
+    cache = make_cache()
+    pod = versioned(make_pod("a", node="n1"), 7)
+    assert cache.add_pod(pod)
+    generation = cache.state.nodes.generation
+    assert not cache.update_pod(versioned(make_pod("a", node="n1"), 7))
+    node = node_version(make_node("n1"), 3)
+    cache.set_node(node)
+    before = cache.state.nodes.generation
+    assert cache.set_node(node_version(make_node("n1", cpu="9"), 3)) is node
+    assert cache.state.nodes.generation == before > generation
+
+
+def test_a_resize_in_place_changes_the_usage() -> None:
+    cache = make_cache()
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu="1"), 1))
+    cache.update_pod(versioned(make_pod("a", node="n1", cpu="3"), 2))
+    assert cpu_on(cache, "n1") == 3000
+    cache.update_pod(versioned(make_pod("a", node="n1", cpu="2"), 3))
+    assert cpu_on(cache, "n1") == 2000
+    assert_recount_agrees(cache)
+
+
+def test_a_change_of_status_alone_leaves_the_row_alone_but_shows_the_new_pod() -> None:
+    cache = make_cache()
+    cache.add_pod(versioned(make_pod("a", node="n1"), 1))
+    snapshot = cache.snapshot(NO_SIGNALS, 0.0)
+    generation = cache.state.nodes.generation
+    new = versioned(make_pod("a", node="n1", status={"phase": "Running"}), 2)
+    assert cache.update_pod(new)
+    assert cache.state.nodes.generation == generation
+    assert list(cache.state.pods_on(0)) == [new]
+    with pytest.raises(StaleSnapshotError):
+        _ = snapshot.nodes
+    assert_recount_agrees(cache)
+
+
+@pytest.mark.parametrize("cpu", ["many", "100E"])
+def test_a_bound_pod_whose_usage_is_unknown_makes_its_node_infeasible(cpu: str) -> None:
+    cache = make_cache()
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu=cpu), 1))
+    row = cache.state.nodes.row_of("n1")
+    assert cache.state.nodes.n_unreadable_pods[row] == 1
+    assert list(cache.unreadable_pods) == ["default/a"]
+    cache.update_pod(versioned(make_pod("a", node="n1", cpu="1"), 2))
+    assert cache.state.nodes.n_unreadable_pods[row] == 0
+    assert (cpu_on(cache, "n1"), cache.unreadable_pods) == (1000, {})
+    cache.update_pod(versioned(make_pod("a", node="n1"), 3), problem="no schema fits")
+    assert cache.state.nodes.n_unreadable_pods[row] == 1
+    assert_recount_agrees(cache)
+    cache.remove_pod("default/a")
+    assert_recount_agrees(cache)
+
+
+def test_a_pod_waits_for_its_node_and_survives_it() -> None:
+    cache = Cache([CountingIndex()])
+    cache.add_pod(make_pod("a", node="late", cpu="1"))
+    row = cache.state.nodes.row_of("late")
+    assert row is not None
+    assert not cache.state.nodes.alive[row]
+    cache.set_node(make_node("late"))
+    assert cache.state.nodes.row_of("late") == row
+    cache.remove_node("late")
+    assert cpu_on(cache, "late") == 1000
+    cache.remove_pod("default/a")
+    assert cache.state.nodes.row_of("late") is None
+    assert_recount_agrees(cache)
+
+
+def test_a_node_that_comes_and_goes_a_thousand_times_leaves_nothing_behind() -> None:
+    cache = make_cache()
+    for turn in range(1000):
+        cache.set_node(node_version(make_node("spot", labels={"turn": str(turn)}), turn))
+        cache.add_pod(make_pod(f"p{turn}", node="spot", cpu="1"))
+        if turn % 2:
+            cache.remove_pod(f"default/p{turn}")
+            cache.remove_node("spot")
+        else:
+            cache.remove_node("spot")
+            cache.remove_pod(f"default/p{turn}")
+    assert cache.state.nodes.n_rows <= 3
+    assert cache.state.nodes.row_of("spot") is None
+    assert cache.differences([make_node("n1"), make_node("n2")], []) == []
+    assert_recount_agrees(cache)
+
+
+def test_a_node_with_an_impossible_quantity_is_set_aside(caplog: pytest.LogCaptureFixture) -> None:
+    cache = make_cache()
+    cache.add_pod(make_pod("a", node="n1", cpu="1"))
+    with caplog.at_level(logging.WARNING):
+        old = cache.set_node(make_node("n1", cpu="a lot"))
+        cache.set_node(make_node("n1", cpu="a lot"))
+    assert old is not None
+    assert cache.node("n1") is None
+    assert list(cache.unreadable_nodes) == ["n1"]
+    assert caplog.text.count("node n1 cannot be read") == 1
+    assert cpu_on(cache, "n1") == 1000
+    cache.set_node(make_node("n1"))
+    assert cache.unreadable_nodes == {}
+    assert cache.state.nodes.n_alive == 2
+    assert_recount_agrees(cache)
+
+
+def test_identity_is_published_only_when_a_name_changed() -> None:
+    cache = make_cache()
+    first = cache.identity()
+    assert first is not None
+    assert first.names == ("n1", "n2")
+    assert cache.identity() is None
+    cache.set_node(make_node("n1", cpu="8", labels={"zone": "a"}))
+    assert cache.identity() is None
+    cache.set_node(make_node("n1", labels={"kubernetes.io/hostname": "host-1"}))
+    renamed = cache.identity()
+    assert renamed is not None
+    assert renamed.generation > first.generation
+    assert "host-1" in renamed.aliases
+    cache.remove_node("n2")
+    assert cache.identity() is not None
+
+
+def test_differences_name_what_is_missed_and_what_is_redundant() -> None:
+    cache = make_cache()
+    cache.add_pod(make_pod("known", node="n1"))
+    cache.add_pod(make_pod("gone", node="n1"))
+    cache.assume(make_pod("assumed"), "n1")
+    listed = [make_pod("known", node="n2"), make_pod("new", node="n1")]
+    assert cache.differences([make_node("n2"), make_node("n3")], listed) == [
+        "missed node n3",
+        "redundant node n1",
+        "missed Pod PodInfo(default/new, uid=default/new)",
+        "Pod PodInfo(default/known, uid=default/known) is on n2, cached on n1",
+        "redundant Pod PodInfo(default/gone, uid=default/gone)",
+    ]
+
+
+def test_a_snapshot_ends_with_the_next_change() -> None:
+    cache = make_cache()
+    snapshot = cache.snapshot(NO_SIGNALS, 5.0)
+    assert (snapshot.nodes.n_alive, snapshot.now_s) == (2, 5.0)
+    cache.assume(make_pod("a"), "n1")
+    with pytest.raises(StaleSnapshotError):
+        _ = snapshot.nodes

@@ -1,0 +1,553 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from scheduler.cluster.backoff import DEFAULT_TIMINGS, BackoffQueue, Timings
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.framework.events import (
+    Action,
+    ClusterEvent,
+    EventInterest,
+    QueueingHint,
+    Resource,
+    rules_reloaded,
+    signals_refreshed,
+)
+from scheduler.framework.queued import QueuedEntity
+from scheduler.model.pods import PodInfo
+from scheduler.plugins.queue_order import PrioritySort
+from tests.builders import make_node, make_pod
+from tests.cluster.worlds import FIT, Barrier, Counted, FakeProfile, gated_pod, make_queue, versioned
+
+NODE_ADD = ClusterEvent.of(Resource.NODE, Action.ADD, None, make_node("new"))
+FIT_REFUSED = frozenset({"Fit"})
+NO_RULES: frozenset[str] = frozenset()
+
+
+def refused(
+    queue: SchedulingQueue,
+    pod: PodInfo,
+    now_s: float = 0.0,
+    by: frozenset[str] = FIT_REFUSED,
+    rules: frozenset[str] = NO_RULES,
+) -> QueuedEntity:
+    """Add a Pod, pop it and give it back as refused."""
+    queue.add(pod, now_s)
+    entity = queue.pop(now_s)
+    assert entity is not None
+    assert entity.pod is pod
+    assert queue.requeue_failed(entity, by, rules, now_s)
+    return entity
+
+
+def popped(queue: SchedulingQueue, now_s: float) -> list[str]:
+    found = []
+    while (entity := queue.pop(now_s)) is not None:
+        found.append(entity.pod.pod.metadata.name)
+    return found
+
+
+# -- order and backoff ----------------------------------------------------------------------------------------
+
+
+def test_greater_priority_first_then_who_came_first() -> None:
+    queue = make_queue()
+    for at, (name, priority) in enumerate([("a", 0), ("b", 5), ("c", 5), ("d", -1)]):
+        queue.add(make_pod(name, priority=priority), float(at))
+    assert popped(queue, 9.0) == ["b", "c", "a", "d"]
+
+
+@pytest.mark.parametrize(
+    ("unschedulable", "errors", "expected_s"),
+    [
+        *[(0, 0, 0), (1, 0, 1), (2, 0, 2), (3, 0, 4), (4, 0, 8), (5, 0, 10), (6, 0, 10), (5000, 0, 10)],
+        *[(5, 1, 1), (5, 2, 2), (1, 4, 8), (0, 5, 10)],
+    ],
+)
+def test_backoff_doubles_to_its_maximum_by_errors_in_a_row_or_refusals(
+    unschedulable: int, errors: int, expected_s: float
+) -> None:
+    backoff = BackoffQueue(DEFAULT_TIMINGS, PrioritySort().sort_key)
+    entity = QueuedEntity((make_pod(),), 0.0, 0.0, unschedulable_count=unschedulable, consecutive_errors=errors)
+    assert backoff.duration_s(entity) == expected_s
+
+
+def test_the_maximum_grows_with_the_root_of_the_members() -> None:
+    backoff = BackoffQueue(DEFAULT_TIMINGS, PrioritySort().sort_key)
+    members = tuple(make_pod(f"m{i}") for i in range(4))
+    assert backoff.duration_s(QueuedEntity(members, 0.0, 0.0, unschedulable_count=9)) == 20.0
+
+
+def test_a_maximum_of_zero_switches_backoff_off() -> None:
+    queue = make_queue(timings=Timings(max_backoff_s=0.0))
+    refused(queue, make_pod("a"), 0.5)
+    queue.on_event(NODE_ADD, 0.5)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_backoff_ends_when_its_whole_second_is_over() -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 10.7)
+    entity = queue.pop(10.7)
+    assert entity is not None
+    queue.requeue_error(entity, 10.7)
+    # 10.7 s + 1 s, truncated: the second 11 has to pass.
+    assert queue.next_deadline(10.7) == 12.0
+    queue.tick(11.99)
+    assert queue.place_of("default/a") == "error-backoff"
+    queue.tick(12.0)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_an_empty_active_queue_takes_from_backoff_but_not_from_error_backoff() -> None:
+    queue = make_queue()
+    queue.add(make_pod("failed"), 0.0)
+    failed = queue.pop(0.0)
+    assert failed is not None
+    queue.requeue_error(failed, 0.0)
+    refused(queue, make_pod("low", priority=1), 0.1)
+    refused(queue, make_pod("high", priority=2), 0.2)
+    queue.on_event(NODE_ADD, 0.3)
+    assert queue.counts() == {"active": 0, "backoff": 3, "unschedulable": 0, "gated": 0}
+    assert queue.next_deadline(0.3) == 0.3
+    assert popped(queue, 0.3) == ["high", "low"]
+    assert queue.place_of("default/failed") == "error-backoff"
+
+
+def test_errors_in_a_row_are_counted_apart_and_end_with_a_refusal() -> None:
+    queue = make_queue()
+    entity = refused(queue, make_pod("a"))
+    for expected in (1, 2):
+        queue.activate(entity.uid, 0.0)
+        assert queue.pop(0.0) is entity
+        queue.requeue_error(entity, 0.0)
+        assert (entity.unschedulable_count, entity.consecutive_errors) == (1, expected)
+        assert entity.rejected_by == frozenset()
+    queue.activate(entity.uid, 0.0)
+    queue.pop(0.0)
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 0.0)
+    assert (entity.unschedulable_count, entity.consecutive_errors, entity.attempts) == (2, 0, 4)
+
+
+# -- events ---------------------------------------------------------------------------------------------------
+
+
+def test_only_an_event_that_a_refusing_plugin_asked_for_helps() -> None:
+    queue = make_queue({**FIT, "Other": (EventInterest(Resource.NODE, Action.UPDATE_NODE_LABEL),)})
+    refused(queue, make_pod("a"))
+    queue.on_event(ClusterEvent.of(Resource.NODE, Action.UPDATE_NODE_LABEL), 5.0)
+    assert queue.place_of("default/a") == "unschedulable"
+    queue.on_event(NODE_ADD, 5.0)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_an_event_during_backoff_leads_to_the_backoff_queue() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"), 0.5)
+    queue.on_event(NODE_ADD, 0.6)
+    assert queue.place_of("default/a") == "backoff"
+
+
+def test_a_hint_is_asked_once_for_pods_of_one_class_and_may_refuse() -> None:
+    asked: list[str] = []
+
+    def hint(pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
+        asked.append(pod.uid)
+        return QueueingHint.QUEUE if pod.labels else QueueingHint.SKIP
+
+    queue = make_queue({"Fit": (EventInterest(Resource.NODE, Action.ADD, hint),)})
+    for i in range(50):
+        refused(queue, make_pod(f"plain{i}"))
+        refused(queue, make_pod(f"labelled{i}", labels={"app": "x"}))
+    queue.on_event(NODE_ADD, 60.0)
+    assert len(asked) == 2
+    assert queue.counts() == {"active": 50, "backoff": 0, "unschedulable": 50, "gated": 0}
+
+
+def test_a_hint_that_raises_brings_the_pod_back() -> None:
+    def broken(_pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
+        raise RuntimeError("no idea")
+
+    queue = make_queue({"Fit": (EventInterest(Resource.NODE, Action.ADD, broken),)})
+    refused(queue, make_pod("a"))
+    queue.on_event(NODE_ADD, 5.0)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_an_event_may_be_limited_to_pods_up_to_a_priority() -> None:
+    queue = make_queue()
+    for name, priority in (("low", 1), ("same", 5), ("high", 9)):
+        refused(queue, make_pod(name, priority=priority))
+    queue.on_event(ClusterEvent.of(Resource.ASSIGNED_POD, Action.DELETE), 5.0, max_priority=5)
+    assert [queue.place_of(f"default/{n}") for n in ("low", "same", "high")] == ["active", "active", "unschedulable"]
+
+
+@pytest.mark.parametrize("when", ["before", "during", "after"])
+def test_an_event_between_pop_and_failure_is_not_lost(when: str) -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 0.0)
+    if when == "before":
+        queue.on_event(NODE_ADD, 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    if when == "during":
+        queue.on_event(NODE_ADD, 0.0)
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 0.0)
+    if when == "after":
+        queue.on_event(NODE_ADD, 0.0)
+    assert queue.place_of("default/a") == ("unschedulable" if when == "before" else "backoff")
+
+
+def test_events_are_kept_as_long_as_an_attempt_needs_them_and_no_longer() -> None:
+    queue = make_queue()
+    queue.on_event(NODE_ADD, 0.0)
+    assert queue.n_in_flight_events == 0
+    for name in ("a", "b"):
+        queue.add(make_pod(name), 0.0)
+    first = queue.pop(0.0)
+    queue.on_event(NODE_ADD, 0.0)
+    second = queue.pop(0.0)
+    queue.on_event(ClusterEvent.of(Resource.NODE, Action.UPDATE_NODE_CONDITION), 0.0)
+    queue.on_event(NODE_ADD, 0.0)
+    assert first is not None
+    assert second is not None
+    assert queue.n_in_flight_events == 2
+    queue.done(first.uid)
+    assert queue.n_in_flight_events == 1
+    queue.done(second.uid)
+    assert (queue.n_in_flight, queue.n_in_flight_events) == (0, 0)
+
+
+def test_every_pending_pod_is_tried_again_after_five_minutes() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"), 100.0)
+    at = 100.0
+    while queue.place_of("default/a") == "unschedulable":
+        deadline = queue.next_deadline(at)
+        assert deadline is not None
+        at = max(deadline, at + 0.001)
+        queue.tick(at)
+    assert 400.0 < at <= 431.0
+    entity = queue.pop(at)
+    assert entity is not None
+    assert entity.was_flushed
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, at)
+    assert not entity.was_flushed
+
+
+# -- PreEnqueue -----------------------------------------------------------------------------------------------
+
+
+def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
+    counted = Counted()
+    queue = make_queue(observer=counted)
+    queue.add(gated_pod("a", nominated="n1"), 0.0)
+    assert queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
+    queue.on_event(NODE_ADD, 1.0)
+    queue.update(gated_pod("a"), gated_pod("a", labels={"app": "x"}), 2.0)
+    assert queue.place_of("default/a") == "gated"
+    queue.update(gated_pod("a", labels={"app": "x"}), make_pod("a"), 3.0)
+    assert queue.place_of("default/a") == "active"
+    assert counted.seen == [
+        ("UnscheduledPodAdd", "unschedulable"),
+        ("TargetPodUpdatePodSchedulingGatesEliminated", "active"),
+    ]
+    entity = queue.pop(4.0)
+    assert entity is not None
+    assert (entity.first_seen_s, entity.first_active_s) == (0.0, 3.0)
+
+
+def test_gates_see_their_own_events_and_the_flush() -> None:
+    barrier, other = Barrier(), Barrier("Other")
+    other.is_closed = False
+    events = {**FIT, "Barrier": tuple(barrier.events())}
+    queue = make_queue(events, (other, barrier))
+    queue.add(make_pod("a"), 0.0)
+    asked = barrier.n_asked
+    queue.on_event(ClusterEvent.of(Resource.ASSIGNED_POD, Action.DELETE), 1.0)
+    assert barrier.n_asked == asked
+    queue.on_event(NODE_ADD, 1.0)
+    assert (barrier.n_asked, other.n_asked) == (asked + 1, 1)
+    barrier.is_closed = False
+    queue.tick(1.0)
+    queue.tick(302.0)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_a_gate_that_raises_keeps_the_pod_out_but_never_loses_it() -> None:
+    barrier = Barrier()
+    barrier.is_broken = True
+    queue = make_queue({**FIT, "Barrier": tuple(barrier.events())}, (barrier,))
+    queue.add(make_pod("a"), 0.0)
+    assert queue.place_of("default/a") == "gated"
+    barrier.is_broken = barrier.is_closed = False
+    queue.on_event(NODE_ADD, 1.0)
+    assert queue.place_of("default/a") == "active"
+
+
+# -- signals and rules ----------------------------------------------------------------------------------------
+
+HOT, COLD = frozenset({"hot"}), frozenset({"cold"})
+BY_SIGNALS = frozenset({"SignalFilter"})
+
+
+def test_a_rules_event_concerns_those_whom_the_rule_refused_and_skips_backoff() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"), by=BY_SIGNALS, rules=HOT)
+    refused(queue, make_pod("b"), by=BY_SIGNALS, rules=COLD)
+    queue.on_event(rules_reloaded(HOT), 0.0)
+    assert [queue.place_of(f"default/{name}") for name in "ab"] == ["active", "unschedulable"]
+
+
+def test_a_rules_event_ends_a_backoff_too() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"), by=BY_SIGNALS | FIT_REFUSED, rules=HOT)
+    queue.on_event(NODE_ADD, 0.1)
+    assert queue.place_of("default/a") == "backoff"
+    queue.on_event(rules_reloaded(HOT), 0.2)
+    assert queue.place_of("default/a") == "active"
+
+
+@pytest.mark.parametrize(
+    ("event", "place"), [(rules_reloaded(HOT), "active"), (signals_refreshed(HOT), "unschedulable")]
+)
+def test_a_rules_event_during_the_attempt_counts(event: ClusterEvent, place: str) -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    queue.on_event(event, 0.0)
+    queue.requeue_failed(entity, BY_SIGNALS, HOT, 0.0)
+    assert queue.place_of("default/a") == place
+    queue.tick(1.0)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_a_plugin_without_rules_may_ask_for_signals() -> None:
+    queue = make_queue({**FIT, "Mine": (EventInterest(Resource.SIGNALS, Action.REFRESHED),)})
+    refused(queue, make_pod("a"), by=frozenset({"Mine"}))
+    refused(queue, make_pod("b"))
+    queue.on_event(signals_refreshed(HOT), 0.0)
+    queue.tick(1.0)
+    assert [queue.place_of(f"default/{name}") for name in "ab"] == ["active", "unschedulable"]
+
+
+def test_pods_freed_by_signals_come_back_spread_and_at_most_so_many_a_second() -> None:
+    queue = make_queue()
+    for i in range(1000):
+        refused(queue, make_pod(f"p{i}", priority=i % 2), by=BY_SIGNALS, rules=HOT)
+    queue.on_event(signals_refreshed(HOT), 100.0)
+    queue.tick(100.0)
+    assert queue.counts()["active"] == 0
+    times: list[float] = []
+    priorities: list[int] = []
+    at = 100.0
+    while queue.counts()["unschedulable"]:
+        deadline = queue.next_deadline(at)
+        assert deadline is not None
+        assert deadline > at or not times
+        at = deadline
+        while (entity := queue.pop(at)) is not None:
+            times.append(at)
+            priorities.append(entity.priority)
+    assert len(times) == 1000
+    assert max(sum(start <= at < start + 1 for at in times) for start in times) <= 200
+    assert 104.0 <= times[-1] < 106.0
+    assert sum(priorities[200:500]) == 300
+
+
+def test_a_refresh_frees_within_two_seconds() -> None:
+    queue = make_queue()
+    for i in range(100):
+        refused(queue, make_pod(f"p{i}"), by=BY_SIGNALS, rules=HOT)
+    queue.on_event(signals_refreshed(HOT), 50.0)
+    queue.on_event(signals_refreshed(HOT), 50.5)
+    queue.tick(51.0)
+    assert queue.counts()["active"] == 100
+
+
+def test_an_activation_on_its_way_is_not_put_off_by_another_event() -> None:
+    queue = make_queue()
+    for _ in range(5):
+        entity = refused(queue, make_pod("a"), by=BY_SIGNALS | FIT_REFUSED, rules=HOT)
+        queue.delete(entity.uid)
+    entity = refused(queue, make_pod("a"), by=BY_SIGNALS | FIT_REFUSED, rules=HOT)
+    queue.on_event(signals_refreshed(HOT), 0.0)
+    queue.on_event(NODE_ADD, 0.0)
+    queue.tick(1.0)
+    assert queue.place_of(entity.uid) == "active"
+
+
+# -- updates, deletions, activation ---------------------------------------------------------------------------
+
+
+def test_a_pod_updated_during_its_attempt_comes_back_as_it_is_now() -> None:
+    queue = make_queue({"Fit": (EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN),)})
+    old, new = make_pod("a", cpu="2"), make_pod("a", cpu="1")
+    queue.add(old, 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    queue.update(old, new, 0.0)
+    assert entity.pod is old
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 0.0)
+    assert entity.pod is new
+    assert queue.place_of("default/a") == "backoff"
+
+
+def test_an_update_of_one_pod_is_no_event_for_another() -> None:
+    queue = make_queue({"Fit": (EventInterest(Resource.TARGET_POD, Action.UPDATE),)})
+    refused(queue, make_pod("a"))
+    refused(queue, make_pod("b"))
+    queue.update(make_pod("a"), make_pod("a", labels={"app": "x"}), 60.0)
+    assert [queue.place_of(f"default/{name}") for name in "ab"] == ["active", "unschedulable"]
+
+
+@pytest.mark.parametrize("place", ["active", "backoff", "error-backoff", "unschedulable"])
+def test_an_update_replaces_the_pod_where_it_stands(place: str) -> None:
+    queue = make_queue()
+    pod, new = make_pod("a"), versioned(make_pod("a"), 2)
+    if place == "active":
+        queue.add(pod, 0.0)
+    elif place == "error-backoff":
+        queue.add(pod, 0.0)
+        entity = queue.pop(0.0)
+        assert entity is not None
+        queue.requeue_error(entity, 0.0)
+    else:
+        refused(queue, pod)
+        if place == "backoff":
+            queue.on_event(NODE_ADD, 0.0)
+    queue.update(pod, new, 0.0)
+    assert queue.place_of("default/a") == place
+    assert queue.get("default/a") is new
+
+
+@pytest.mark.parametrize("is_settled", [False, True])
+def test_a_pod_deleted_during_its_attempt_does_not_come_back(is_settled: bool) -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    if is_settled:
+        queue.done(entity.uid)
+    assert queue.delete("default/a") is entity.pod
+    assert not queue.requeue_error(entity, 0.0)
+    assert queue.uids() == []
+
+
+def test_a_failed_bind_brings_the_pod_back_after_done() -> None:
+    queue = make_queue()
+    pod, new = make_pod("a"), versioned(make_pod("a"), 2)
+    queue.add(pod, 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    queue.done(entity.uid)
+    assert (queue.n_in_flight, queue.uids()) == (0, ["default/a"])
+    queue.update(pod, new, 0.0)
+    assert queue.requeue_error(entity, 0.0)
+    assert queue.place_of("default/a") == "error-backoff"
+    assert queue.get("default/a") is new
+
+
+def test_a_pod_refused_for_what_it_is_waits_for_its_own_update_only() -> None:
+    queue = make_queue()
+    pod = make_pod("a")
+    queue.add(pod, 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    queue.requeue_until_update(entity, 0.0)
+    queue.on_event(NODE_ADD, 20.0)
+    queue.on_event(rules_reloaded(HOT), 20.0)
+    queue.tick(0.0)
+    queue.tick(1000.0)
+    status_only = make_pod("a", status={"phase": "Pending"})
+    queue.update(pod, status_only, 1000.0)
+    assert queue.place_of("default/a") == "unschedulable"
+    queue.update(status_only, make_pod("a", cpu="1"), 1001.0)
+    assert queue.place_of("default/a") == "active"
+    assert queue.pop(1001.0) is entity
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 1001.0)
+    queue.on_event(NODE_ADD, 1020.0)
+    assert queue.place_of("default/a") == "active"
+
+
+def test_an_update_that_came_during_the_attempt_counts_for_a_pod_refused_for_what_it_is() -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    queue.update(make_pod("a"), make_pod("a", cpu="1"), 0.0)
+    queue.requeue_until_update(entity, 0.0)
+    assert queue.place_of("default/a") == "error-backoff"
+
+
+def test_activation_overrules_refusals_but_not_gates() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"))
+    queue.add(gated_pod("g"), 0.0)
+    for uid in ("default/a", "default/g", "default/unknown"):
+        queue.activate(uid, 0.0)
+    assert (queue.place_of("default/a"), queue.place_of("default/g")) == ("active", "gated")
+
+
+def test_activation_during_the_attempt_counts() -> None:
+    queue = make_queue()
+    queue.add(make_pod("a"), 0.0)
+    entity = queue.pop(0.0)
+    assert entity is not None
+    queue.activate(entity.uid, 0.0)
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 0.0)
+    assert queue.place_of("default/a") == "backoff"
+
+
+def test_counts_by_plugin_follow_the_pods() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"))
+    refused(queue, make_pod("b"), by=frozenset({"Fit", "Ports"}))
+    assert queue.counts_by_plugin() == {("Fit", "vane"): 2, ("Ports", "vane"): 1}
+    queue.delete("default/a")
+    queue.activate("default/b", 0.0)
+    queue.pop(0.0)
+    assert queue.counts_by_plugin() == {}
+
+
+def test_an_idle_queue_has_no_deadline() -> None:
+    queue = make_queue()
+    assert queue.pop(3.0) is None
+    assert queue.next_deadline(3.0) is None
+    queue.add(make_pod("a"), 3.0)
+    assert queue.next_deadline(3.0) == 3.0
+
+
+def test_many_removals_do_not_swell_the_heap() -> None:
+    queue = make_queue()
+    for i in itertools.chain(range(3000), range(3000)):
+        queue.add(make_pod(f"p{i % 10}"), 0.0)
+        queue.delete(f"default/p{i % 10}")
+    assert queue.counts()["active"] == 0
+    assert popped(queue, 1.0) == []
+
+
+# -- nominations ----------------------------------------------------------------------------------------------
+
+
+def test_nominations_follow_the_status_and_the_loop() -> None:
+    cache = Cache()
+    queue = SchedulingQueue({"vane": FakeProfile(FIT)}, cache.nominator)
+    nominated = cache.state.nominated
+    queue.add(make_pod("a", nominated="n1"), 0.0)
+    queue.add(make_pod("b"), 0.0)
+    assert {node: list(pods) for node, pods in nominated.items()} == {"n1": ["default/a"]}
+    queue.nominate("default/b", "n2")
+    queue.update(make_pod("b"), make_pod("b", labels={"app": "x"}), 0.0)
+    assert cache.nominator.node_of("default/b") == "n2"
+    assert nominated["n2"]["default/b"].labels == {"app": "x"}
+    queue.update(make_pod("a", nominated="n1"), make_pod("a", nominated="n3"), 0.0)
+    assert sorted(nominated) == ["n2", "n3"]
+    queue.nominate("default/b", "")
+    queue.nominate("default/unknown", "n9")
+    queue.delete("default/a")
+    assert nominated == {}

@@ -1,0 +1,155 @@
+"""What the tests of `scheduler.cluster` share: objects with versions, plugins that refuse, a recount from scratch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from scheduler.cluster.backoff import DEFAULT_TIMINGS, Timings
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.nominator import Nominator
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.plugin import PreEnqueuePlugin
+from scheduler.framework.status import Code, Status
+from scheduler.model.objects import Node
+from scheduler.model.pods import PodInfo
+from scheduler.model.state import ClusterState
+from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
+from tests.builders import make_pod
+
+
+def versioned(pod: PodInfo, version: object, **metadata: Any) -> PodInfo:
+    changed = msgspec.structs.replace(pod.pod.metadata, resource_version=str(version), **metadata)
+    return PodInfo(msgspec.structs.replace(pod.pod, metadata=changed))
+
+
+def node_version(node: Node, version: object, **metadata: Any) -> Node:
+    changed = msgspec.structs.replace(node.metadata, resource_version=str(version), **metadata)
+    return msgspec.structs.replace(node, metadata=changed)
+
+
+def gated_pod(name: str, **fields: Any) -> PodInfo:
+    return make_pod(name, spec={"schedulingGates": [{"name": "example.com/gate"}]}, **fields)
+
+
+@dataclass
+class FakeProfile:
+    """A profile with the real queue plugins and any interests: plugin name -> what it asks for."""
+
+    events: Mapping[str, tuple[EventInterest, ...]] = field(default_factory=dict)
+    pre_enqueue: tuple[PreEnqueuePlugin, ...] = (SchedulingGates(),)
+    queue_sort: PrioritySort = field(default_factory=PrioritySort)
+
+    def __post_init__(self) -> None:
+        self.events = {"SchedulingGates": tuple(SchedulingGates().events()), **self.events}
+
+
+FIT = {"Fit": (EventInterest(Resource.NODE, Action.ADD), EventInterest(Resource.ASSIGNED_POD, Action.DELETE))}
+
+
+class Barrier(PreEnqueuePlugin):
+    """Keeps everything out while it is closed; raises when it is broken."""
+
+    def __init__(self, name: str = "Barrier") -> None:
+        self._name = name
+        self.is_closed = True
+        self.is_broken = False
+        self.n_asked = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        self.n_asked += 1
+        if self.is_broken:
+            raise RuntimeError("broken barrier")
+        return Status(Code.UNSCHEDULABLE, ("closed",)) if self.is_closed else None
+
+    def events(self) -> Sequence[EventInterest]:
+        return (EventInterest(Resource.NODE, Action.ADD),)
+
+
+@dataclass
+class Counted:
+    """A QueueObserver that remembers."""
+
+    seen: list[tuple[str, str]] = field(default_factory=list)
+
+    def incoming(self, event: str, queue: str) -> None:
+        self.seen.append((event, queue))
+
+
+def make_queue(
+    events: Mapping[str, tuple[EventInterest, ...]] = FIT,
+    pre_enqueue: tuple[PreEnqueuePlugin, ...] = (SchedulingGates(),),
+    timings: Timings = DEFAULT_TIMINGS,
+    observer: Counted | None = None,
+) -> SchedulingQueue:
+    profile = FakeProfile(events, pre_enqueue)
+    return SchedulingQueue({"vane": profile}, Nominator(ClusterState()), timings, observer or Counted())
+
+
+class CountingIndex:
+    """An index that counts Pods per label value and row, and refuses to be told nonsense."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, int], int] = {}
+
+    def add_pod(self, pod: PodInfo, row: int) -> None:
+        key = (pod.labels.get("app", ""), row)
+        self.counts[key] = self.counts.get(key, 0) + 1
+
+    def remove_pod(self, pod: PodInfo, row: int) -> None:
+        key = (pod.labels.get("app", ""), row)
+        self.counts[key] -= 1
+        if not self.counts[key]:
+            del self.counts[key]
+
+
+def assert_recount_agrees(cache: Cache) -> None:
+    """Every column of the cache equals what one gets by placing its nodes and Pods into an empty state."""
+    fresh = ClusterState(indexes=[CountingIndex()])
+    for node in cache.nodes():
+        fresh.set_node(node)
+    for cached in cache.pods():
+        row = fresh.nodes.ensure_row(cached.node_name)
+        if cached.problem:
+            fresh.place_unreadable(row, 1)
+        else:
+            fresh.place(cached.pod, row)
+    state = cache.state
+    names = sorted(name for name in state.nodes.names if name)
+    assert names == sorted(name for name in fresh.nodes.names if name)
+    for name in names:
+        ours, theirs = state.nodes.row_of(name), fresh.nodes.row_of(name)
+        assert ours is not None
+        assert theirs is not None
+        for column in ("alive", "unschedulable", "n_pods", "n_unreadable_pods", "name_hash"):
+            assert getattr(state.nodes, column)[ours] == getattr(fresh.nodes, column)[theirs], (column, name)
+        assert np.array_equal(state.nodes.nonzero_requested[:, ours], fresh.nodes.nonzero_requested[:, theirs])
+        assert _amounts(state, ours) == _amounts(fresh, theirs)
+        assert {pod.uid for pod in state.pods_on(ours)} == {pod.uid for pod in fresh.pods_on(theirs)}
+        assert _indexed(state, ours) == _indexed(fresh, theirs)
+    free = set(range(state.nodes.n_rows)) - {state.nodes.row_of(name) for name in names}
+    assert all(state.nodes.n_pods[row] == 0 and not state.nodes.alive[row] for row in free)
+    assert sum(len(pods) for pods in state.pods.values()) == sum(not cached.problem for cached in cache.pods())
+
+
+def _amounts(state: ClusterState, row: int) -> dict[str, tuple[int, int]]:
+    found = {
+        name: (int(state.nodes.allocatable[i, row]), int(state.nodes.requested[i, row]))
+        for name, i in state.nodes.resources.items()
+    }
+    return {name: amounts for name, amounts in found.items() if amounts != (0, 0)}
+
+
+def _indexed(state: ClusterState, row: int) -> dict[str, int]:
+    (index,) = state.indexes
+    assert isinstance(index, CountingIndex)
+    return {app: count for (app, at), count in index.counts.items() if at == row}
