@@ -33,6 +33,7 @@ COUNTERS = {
     "vane_signal_samples_dropped_total": ["signal", "reason"],
     "vane_signal_query_errors_total": ["signal", "reason"],
     "vane_bind_conflicts_total": ["kind"],
+    "vane_events_dropped_total": [],
     "vane_watch_events_total": ["kind", "type"],
     "vane_watch_restarts_total": ["kind", "reason"],
 }
