@@ -24,7 +24,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from scheduler.errors import VaneError
-from scheduler.kube import messages
+from scheduler.kube import events, messages
 from scheduler.kube.binder_events import EventWriter
 from scheduler.kube.binder_http import ApiHttp
 from scheduler.kube.binder_pods import FailureReports, PodBinder
@@ -131,6 +131,7 @@ class Worker:
                 self._spawn(self._bind(message, time.monotonic()))
             case FailureReport():
                 self._reports.submit(message)
+                self._events.submit(events.failed_scheduling_event(message))
             case EventRequest():
                 self._events.submit(message)
             case Credentials():
@@ -194,6 +195,8 @@ async def serve(sock: socket.socket) -> None:
     while True:
         for message in await _receive(reader):
             worker.handle(message)
+        # Reading does not yield while data is there: without this, a flood of requests would keep all of them waiting.
+        await asyncio.sleep(0)
 
 
 async def _receive(reader: asyncio.StreamReader) -> list[ToChild]:
