@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -215,6 +217,13 @@ def test_merging_one_page_changes_nothing_else(metrics: Metrics) -> None:
     page = render(metrics.registry)
     lines = [line for line in merge({"only": page}).splitlines() if not line.startswith(b"process_")]
     assert lines == [line for line in page.splitlines() if not line.startswith(b"process_")]
+
+
+def test_promtool_has_no_complaint(programs: Path) -> None:
+    used = touched().encode()
+    for page in (used, merge({"used": used, "new": render(Metrics(CollectorRegistry()).registry)})):
+        done = subprocess.run([programs / "promtool", "check", "metrics"], input=page, capture_output=True, check=False)
+        assert (done.returncode, done.stdout + done.stderr) == (0, b"")
 
 
 def page_of(metrics: Metrics) -> str:
