@@ -180,6 +180,8 @@ class SignalStore:
 
     def _held(self, answer: SignalAnswer, before: Held | None) -> Held | None:
         """Return what to keep for an answer, None where it changes nothing or cannot be read."""
+        if before is not None and answer.evaluated_at_s < before.answer.evaluated_at_s:
+            return None
         if before is not None and answer.is_suspect and not before.is_partial:
             return None if before.is_suspect else replace(before, is_suspect=True)
         keys: tuple[str, ...]

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import email.utils
+
+import pytest
+
+from scheduler.errors import ConfigError
+from scheduler.signals.client import ClientSettings, PrometheusClient, check_prometheus_url
+from tests.signals.scripted import always, scripted, vector
+
+DATE = email.utils.formatdate(1000.0, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "checked"),
+    [
+        ("http://prometheus:9090", "http://prometheus:9090"),
+        ("https://host/prefix//", "https://host/prefix"),
+        (" http://[fd00::1]:9090/ ", "http://[fd00::1]:9090"),
+    ],
+)
+def test_good_addresses_lose_their_last_slash(url: str, checked: str) -> None:
+    assert check_prometheus_url(url) == checked
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("prometheus:9090", "scheme"),
+        ("", "scheme"),
+        ("ftp://prometheus", "got 'ftp'"),
+        ("http://", "no host"),
+        ("http://host:99999", "ort"),
+        ("http://host:0", "port 0"),
+        ("http://[::1", "IPv6"),
+        ("http://user:secret@host", "no user and password"),
+        ("http://host/?a=b", "no query"),
+        ("http://host/api/v1", "before /api"),
+    ],
+)
+def test_bad_addresses_are_refused_with_what_to_write(url: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        check_prometheus_url(url)
+    assert "Write an address as" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_values_warnings_and_infos_come_through() -> None:
+    body = vector([({"node": "a"}, "NaN"), ({}, "1e400")], warnings=["partial"], infos=["a gauge"])
+    with scripted(always(body)) as server:
+        result = PrometheusClient(ClientSettings(server.url)).query("up")
+    assert [(one.metric, one.value) for one in result.series] == [
+        ({"node": "a"}, (1000.0, "NaN")),
+        ({}, (1000.0, "1e400")),
+    ]
+    assert (result.warnings, result.infos, result.is_scalar) == (("partial",), ("a gauge",), False)
+
+
+def test_a_scalar_is_one_series_without_labels() -> None:
+    with scripted(always('{"status":"success","data":{"resultType":"scalar","result":[1000,"2.5"]}}')) as server:
+        result = PrometheusClient(ClientSettings(server.url)).query("scalar(up)")
+    assert result.is_scalar
+    assert [(one.metric, one.value) for one in result.series] == [({}, (1000.0, "2.5"))]
+
+
+def test_a_native_histogram_has_no_value() -> None:
+    histogram = '{"metric":{},"histogram":[1000,{"count":"1","sum":"2","buckets":[]}]}'
+    body = f'{{"status":"success","data":{{"resultType":"vector","result":[{histogram}]}}}}'
+    with scripted(always(body)) as server:
+        assert PrometheusClient(ClientSettings(server.url)).query("up").series[0].value is None
+
+
+@pytest.mark.parametrize(
+    ("sample_time", "date", "age_s"),
+    [
+        pytest.param(1000.9, DATE, 0.0, id="evaluated now, the date rounded down"),
+        pytest.param(999.5, DATE, 0.0, id="within the rounding of the date"),
+        pytest.param(970.0, DATE, 30.0, id="from a cache, half a minute old"),
+        pytest.param(5000.0, DATE, 0.0, id="the server's date is behind its samples"),
+        pytest.param(970.0, "", 0.0, id="no date"),
+        pytest.param(970.0, "yesterday", 0.0, id="a date that is none"),
+    ],
+)
+def test_the_time_of_evaluation_needs_no_wall_clock_of_ours(sample_time: float, date: str, age_s: float) -> None:
+    times = iter([50.0, 51.0, 52.0, 53.0, *[54.0] * 20])
+    first = 50.0
+    with scripted(always(vector([({}, "1")], at=sample_time), headers={"Date": date})) as server:
+        result = PrometheusClient(ClientSettings(server.url), lambda: next(times)).query("up")
+    if age_s:
+        assert result.evaluated_at_s == pytest.approx(first + result.duration_s - age_s)
+    else:
+        assert result.evaluated_at_s == first

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.objects import decode_node
+from scheduler.signals.resolver import NODE_LABELS, UNMAPPED, NodeResolver, domain_labels
+
+
+def identity(**nodes: dict[str, object]) -> NodeIdentity:
+    found = []
+    for name, extra in nodes.items():
+        addresses = [{"type": kind, "address": value} for kind, value in extra.get("addresses", ())]  # type: ignore[attr-defined]  # a table
+        fields = {
+            "metadata": {"name": name.replace("_", "-"), "labels": {"kubernetes.io/hostname": f"host-{name}"}},
+            "spec": {"providerID": extra.get("provider", "")},
+            "status": {"addresses": addresses},
+        }
+        found.append(decode_node(msgspec.json.encode(fields)))
+    return NodeIdentity.of(1, found)
+
+
+NODES = identity(
+    a={"addresses": [("InternalIP", "10.0.0.1"), ("InternalIP", "fd00::1"), ("Hostname", "a.local")]},
+    b={
+        "addresses": [("InternalIP", "10.0.0.2"), ("ExternalIP", "203.0.113.2")],
+        "provider": "azure:///subscriptions/s/virtualMachineScaleSets/pool/virtualMachines/0",
+    },
+)
+A, B = 0, 1
+
+
+@pytest.mark.parametrize("label", NODE_LABELS)
+def test_every_style_of_naming_a_node_is_understood(label: str) -> None:
+    assert NodeResolver(NODES).index_of({label: "b", "job": "x"}) == B
+
+
+@pytest.mark.parametrize(
+    ("labels", "index"),
+    [
+        pytest.param({"instance": "a"}, A, id="node name"),
+        pytest.param({"instance": "a:9100"}, A, id="node name and port"),
+        pytest.param({"instance": "10.0.0.1:9100"}, A, id="InternalIP and port"),
+        pytest.param({"instance": "10.0.0.2"}, B, id="InternalIP"),
+        pytest.param({"instance": "203.0.113.2:9100"}, B, id="ExternalIP and port"),
+        pytest.param({"instance": "[fd00::1]:9100"}, A, id="IPv6 in brackets and port"),
+        pytest.param({"instance": "[fd00::1]"}, A, id="IPv6 in brackets"),
+        pytest.param({"instance": "fd00::1"}, A, id="bare IPv6"),
+        pytest.param({"instance": "a.local:9100"}, A, id="Hostname address and port"),
+        pytest.param({"instance": "host-b:9100"}, B, id="hostname label and port"),
+        pytest.param({"instance": "https://a.local:443/metrics"}, A, id="a probed address"),
+        pytest.param({"Hostname": "host-a"}, A, id="hostname label in another label"),
+        pytest.param({"node": "host-a", "instance": "b"}, A, id="the first label that names a node wins"),
+        pytest.param({"node": "gone", "instance": "b:1"}, B, id="an unknown name lets the next label speak"),
+        pytest.param({"node": "0", "instance": "10.0.0.1:9100"}, A, id="a NUMA node is no node"),
+        pytest.param({"node": "0"}, UNMAPPED, id="not even where a provider's id ends in 0"),
+        pytest.param({"instance": "a:9100:1"}, UNMAPPED, id="no endpoint"),
+        pytest.param({"instance": ":9100"}, UNMAPPED, id="no host"),
+        pytest.param({"instance": ""}, UNMAPPED, id="empty"),
+        pytest.param({"instance": "A"}, UNMAPPED, id="names are exact"),
+        pytest.param({"pod": "a"}, UNMAPPED, id="labels that name no node"),
+        pytest.param({}, UNMAPPED, id="no labels"),
+    ],
+)
+def test_series_are_mapped_by_known_names_only(labels: dict[str, str], index: int) -> None:
+    resolver = NodeResolver(NODES)
+    assert resolver.index_of(labels) == index
+    assert resolver.index_of(labels) == index, "and the same again from memory"
+
+
+def test_a_node_may_be_called_0() -> None:
+    nodes = NodeIdentity(1, ("0", "1"), {"0": 0, "1": 1})
+    assert NodeResolver(nodes).index_of({"node": "0"}) == 0
+
+
+def test_the_names_of_a_domain_label_as_exporters_write_it() -> None:
+    assert domain_labels("topology.kubernetes.io/zone") == (
+        "topology.kubernetes.io/zone",
+        "topology_kubernetes_io_zone",
+        "label_topology_kubernetes_io_zone",
+        "zone",
+    )
+    assert domain_labels("zone") == ("zone", "label_zone")
