@@ -154,9 +154,7 @@ class Refresher:
                 self._timetable.stop()
 
     def _ask_once(self, askers: Iterable[SignalAsker]) -> None:
-        if self._is_stopped:
-            return
-        for asker in askers:
+        for asker in () if self._is_stopped else askers:
             executor = SLOW if asker.is_slow else FAST
             self._timetable.once(f"{asker.signal.name} {asker.signature}", self._job(asker), executor)
 
@@ -165,6 +163,9 @@ class Refresher:
 
     def _refresh(self, asker: SignalAsker) -> None:
         name = asker.signal.name
+        if asker.is_slow and self._timetable.is_fast_thread():
+            self._ask_once([asker])
+            return
         if not asker.begin():
             self._observer.query_skipped(name, "running")
             return

@@ -20,14 +20,17 @@ from apscheduler.schedulers.background import BackgroundScheduler
 FAST: Final = "fast"
 SLOW: Final = "slow"
 
+_THREAD: Final = threading.local()
+
 
 class DaemonPool:
     """A pool of daemon threads: the interpreter waits at its end for those of ThreadPoolExecutor, hung or not."""
 
     def __init__(self, n_threads: int, name: str) -> None:
+        self._name = name
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._threads = [
-            threading.Thread(target=self._serve, name=f"{name}-{i}", daemon=True) for i in range(n_threads)
+            threading.Thread(target=self._serve, name=f"signals-{name}-{i}", daemon=True) for i in range(n_threads)
         ]
         for thread in self._threads:
             thread.start()
@@ -52,8 +55,14 @@ class DaemonPool:
             self._work.put(None)
 
     def _serve(self) -> None:
+        _THREAD.pool = self._name
         while (run := self._work.get()) is not None:
             run()
+
+
+class _Executor(BasePoolExecutor):
+    def __init__(self, pool: DaemonPool) -> None:
+        super().__init__(pool)  # type: ignore[no-untyped-call]  # APScheduler has no types
 
 
 class Timetable:
@@ -65,8 +74,7 @@ class Timetable:
         logger.setLevel(logging.ERROR)
         executors: dict[str, Any] = {}
         for name, n_threads in ((FAST, n_fast), (SLOW, n_slow)):
-            pool: Any = BasePoolExecutor
-            executors[name] = pool(DaemonPool(n_threads, f"signals-{name}"))
+            executors[name] = _Executor(DaemonPool(n_threads, name))
         background: Any = BackgroundScheduler
         self._scheduler: Any = background(
             logger=logger,
@@ -105,6 +113,10 @@ class Timetable:
     def use(self, name: str, executor: str) -> None:
         """Let a job run on the other pool from its next time on."""
         self._modify(name, executor=executor)
+
+    def is_fast_thread(self) -> bool:
+        """Whether the caller runs on the fast pool: a job that was queued there may have turned slow meanwhile."""
+        return getattr(_THREAD, "pool", "") == FAST
 
     def cancel(self, name: str) -> None:
         try:
