@@ -83,7 +83,6 @@ class Metrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
         self.registry = registry
         self._families: list[Family[Any]] = []
-        ProcessCollector(registry=registry)
         self._scheduling()
         self._queue_and_cache()
         self._api_server()
@@ -252,6 +251,16 @@ class Metrics:
     def _add(self, family: Family[Child]) -> Family[Child]:
         self._families.append(family)
         return family
+
+
+def process_registry(pid: int) -> CollectorRegistry:
+    """Return a registry of nothing but the `process_*` metrics of one process, read from /proc when rendered.
+
+    The deciding thread must open no file, so another process shows its figures.
+    """
+    registry = CollectorRegistry()
+    ProcessCollector(pid=lambda: pid, registry=registry)
+    return registry
 
 
 def render(registry: CollectorRegistry) -> bytes:

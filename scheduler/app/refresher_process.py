@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import pickle
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -33,7 +34,7 @@ from scheduler.app.wire import (
     Wire,
 )
 from scheduler.errors import ConfigError
-from scheduler.metrics import Metrics, Page, merge
+from scheduler.metrics import Metrics, Page, merge, process_registry
 from scheduler.model.rules import RuleSet
 from scheduler.serve.http import Server
 from scheduler.serve.pages import Check
@@ -50,8 +51,9 @@ _LOOK_S = 0.25
 class DecidingProcess:
     """The PageSource: this process' own metrics, and what the deciding process says when asked."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, pids: Mapping[str, int]) -> None:
         self._own = Page(registry)
+        self._processes = {name: Page(process_registry(pid)) for name, pid in pids.items()}
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._number = 0
@@ -59,7 +61,10 @@ class DecidingProcess:
 
     async def metrics(self) -> bytes:
         theirs = await self._ask("metrics")
-        return merge({"deciding": theirs, "refresher": self._own.render()})
+        pages = {name: page.render() for name, page in self._processes.items()}
+        pages["deciding"] += theirs
+        pages["refresher"] += self._own.render()
+        return merge(pages)
 
     async def health(self, kind: str) -> Sequence[Check]:
         checks = [Check("ping", True, "")]
@@ -101,7 +106,7 @@ class RefresherProcess:
         settings = self._settings = start.settings
         self._wire = wire
         self._metrics = Metrics(CollectorRegistry())
-        self.pages = DecidingProcess(self._metrics.registry)
+        self.pages = DecidingProcess(self._metrics.registry, {**start.pids, "refresher": os.getpid()})
         self.pages.wire = wire
         self._refresher = self._make_refresher()
         self._loader = RuleLoader(settings.rules, self._loaded, self._refused)

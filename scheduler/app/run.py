@@ -90,31 +90,32 @@ class _Run:
             on_requests=lambda requests: self._inbox.put(BinderSaid(requests)),
             on_events_dropped=lambda count: self._inbox.put(BinderSaid([EventsDropped(count=count)])),
         )
-        self._refresher = RefresherLink(Start(settings, loader.state), rules, self._inbox, self._fail)
+        self._loader = loader
 
     def run(self) -> int:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         gc.disable()  # until the first lists are in: see SchedulingLoop
-        # Processes first: they are to be born before there are threads.
-        self._refresher.start()
         self._binder.start()
+        pids = {"deciding": os.getpid(), "binder": self._binder.pid}
+        refresher = RefresherLink(Start(self._settings, self._loader.state, pids), self._rules, self._inbox, self._fail)
+        refresher.start()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         transport = Transport(self._connection, counting_requests(self._metrics, self._connection.host))
         reflectors = [Reflector(kind, transport, self._inbox.put) for kind in _KINDS]
         for reflector in reflectors:
             reflector.start()
-        stop = self._loop().run()
+        stop = self._loop(refresher).run()
         log.info("vane ends", extra={"reason": stop.reason})
         for reflector in reflectors:
             reflector.stop()
         if stop.exit_code == 0:
             self._binder.drain(_DRAIN_EVENTS_S)
         self._binder.stop()
-        self._refresher.stop()
+        refresher.stop()
         return stop.exit_code
 
-    def _loop(self) -> SchedulingLoop:
+    def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic
         profile = Profile.build(settings.scheduler_name, default_chain())
         profiles = {profile.scheduler_name: profile}
@@ -138,7 +139,7 @@ class _Run:
             api_server=self._connection.host,
             first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
         )
-        return SchedulingLoop(self._inbox, parts, self._refresher.publish_identity, clock)
+        return SchedulingLoop(self._inbox, parts, refresher.publish_identity, clock)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._inbox.put(Stop(0, signal.Signals(number).name))

@@ -22,10 +22,14 @@ from scheduler.signals.loader import LoaderState
 
 
 class Start(NamedTuple):
-    """What the refresher process is started with; crosses pickled, as both ends are ours."""
+    """What the refresher process is started with; crosses pickled, as both ends are ours.
+
+    `pids` are the other processes by name, whose figures stand on the metrics page.
+    """
 
     settings: Settings
     loader: LoaderState
+    pids: dict[str, int]
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):
