@@ -123,6 +123,24 @@ def test_a_resize_in_place_changes_the_usage() -> None:
     assert_recount_agrees(cache)
 
 
+def test_a_resize_that_only_the_status_shows_changes_the_usage() -> None:
+    cache = make_cache()
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu="1"), 1))
+    actual = {"containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "2"}}}]}
+    cache.update_pod(versioned(make_pod("a", node="n1", cpu="1", status=actual), 2))
+    assert cpu_on(cache, "n1") == 2000
+    assert_recount_agrees(cache)
+
+
+def test_a_row_kept_only_by_an_assumption_goes_when_the_pod_is_bound_elsewhere() -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a"), "n1")
+    cache.remove_node("n1")
+    cache.add_pod(make_pod("a", node="n2"))
+    assert cache.state.nodes.row_of("n1") is None
+    assert_recount_agrees(cache)
+
+
 def test_a_change_of_status_alone_leaves_the_row_alone_but_shows_the_new_pod() -> None:
     cache = make_cache()
     cache.add_pod(versioned(make_pod("a", node="n1"), 1))

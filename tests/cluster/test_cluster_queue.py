@@ -6,7 +6,9 @@ import pytest
 
 from scheduler.cluster.backoff import DEFAULT_TIMINGS, BackoffQueue, Timings
 from scheduler.cluster.cache import Cache
+from scheduler.cluster.heap import KeyedHeap
 from scheduler.cluster.queue import SchedulingQueue
+from scheduler.errors import StaleSnapshotError
 from scheduler.framework.events import (
     Action,
     ClusterEvent,
@@ -19,7 +21,7 @@ from scheduler.framework.events import (
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
 from scheduler.plugins.queue_order import PrioritySort
-from tests.builders import make_node, make_pod
+from tests.builders import NO_SIGNALS, make_node, make_pod
 from tests.cluster.worlds import FIT, Barrier, Counted, FakeProfile, gated_pod, make_queue, versioned
 
 NODE_ADD = ClusterEvent.of(Resource.NODE, Action.ADD, None, make_node("new"))
@@ -551,3 +553,77 @@ def test_nominations_follow_the_status_and_the_loop() -> None:
     queue.nominate("default/unknown", "n9")
     queue.delete("default/a")
     assert nominated == {}
+
+
+# -- what only shows in combination ---------------------------------------------------------------------------
+
+
+def test_an_entity_that_comes_back_to_a_heap_stands_where_it_belongs_now() -> None:
+    heap = KeyedHeap(PrioritySort().sort_key)
+    first = QueuedEntity((make_pod("a"),), 1.0, 0.0)
+    heap.add(first)
+    heap.add(QueuedEntity((make_pod("b"),), 2.0, 0.0))
+    heap.remove(first.uid)
+    first.timestamp_s = 3.0
+    heap.add(first)
+    order = [heap.pop(), heap.pop(), heap.pop()]
+    assert [entity and entity.pod.pod.metadata.name for entity in order] == ["b", "a", None]
+
+
+def test_an_event_before_pop_is_not_replayed_though_another_attempt_recorded_it() -> None:
+    queue = make_queue()
+    queue.add(make_pod("other", priority=1), 0.0)
+    assert queue.pop(0.0) is not None
+    queue.on_event(NODE_ADD, 0.0)
+    refused(queue, make_pod("a"))
+    assert queue.place_of("default/a") == "unschedulable"
+
+
+def test_a_waiting_pod_that_changed_is_judged_by_what_it_is_now() -> None:
+    def hint(pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
+        return QueueingHint.QUEUE if pod.labels else QueueingHint.SKIP
+
+    queue = make_queue({"Fit": (EventInterest(Resource.NODE, Action.ADD, hint),)})
+    for name in "ab":
+        refused(queue, make_pod(name))
+    queue.update(make_pod("b"), make_pod("b", labels={"app": "x"}), 60.0)
+    queue.on_event(NODE_ADD, 60.0)
+    assert [queue.place_of(f"default/{name}") for name in "ab"] == ["unschedulable", "active"]
+
+
+def test_a_pod_refused_and_then_gated_waits_for_its_gate_alone() -> None:
+    barrier = Barrier()
+    barrier.is_closed = False
+    queue = make_queue({**FIT, "Barrier": tuple(barrier.events())}, (barrier,))
+    refused(queue, make_pod("a"))
+    barrier.is_closed = True
+    queue.activate("default/a", 0.0)
+    assert queue.place_of("default/a") == "gated"
+    asked = barrier.n_asked
+    queue.on_event(ClusterEvent.of(Resource.ASSIGNED_POD, Action.DELETE), 20.0)
+    assert barrier.n_asked == asked
+
+
+def test_a_rules_verdict_counts_even_if_its_plugin_asked_for_every_signal() -> None:
+    queue = make_queue({"SignalFilter": (EventInterest(Resource.SIGNALS, Action.REFRESHED),)})
+    refused(queue, make_pod("a"), by=BY_SIGNALS, rules=COLD)
+    queue.on_event(signals_refreshed(HOT), 20.0)
+    queue.tick(22.0)
+    assert queue.place_of("default/a") == "unschedulable"
+
+
+def test_a_pod_deleted_before_its_spread_activation_leaves_no_deadline() -> None:
+    queue = make_queue()
+    refused(queue, make_pod("a"), by=BY_SIGNALS, rules=HOT)
+    queue.on_event(signals_refreshed(HOT), 0.0)
+    assert queue.next_deadline(0.0) is not None
+    queue.delete("default/a")
+    assert queue.next_deadline(0.0) is None
+
+
+def test_a_nomination_ends_the_snapshot() -> None:
+    cache = Cache()
+    snapshot = cache.snapshot(NO_SIGNALS, 0.0)
+    cache.nominator.add(make_pod("a"), "n1")
+    with pytest.raises(StaleSnapshotError):
+        _ = snapshot.nodes

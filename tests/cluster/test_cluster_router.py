@@ -200,6 +200,13 @@ def test_a_pod_that_loses_its_nomination_frees_room_for_lower_priorities(world: 
     assert world.cache.state.nominated == {}
 
 
+def test_gaining_a_nomination_frees_nothing_and_losing_it_before_deletion_is_told_once(world: World) -> None:
+    world.pod(make_pod("a"))
+    assert world.pod(make_pod("a", nominated="n1")) == []
+    world.queue.nominate("default/a", "")
+    assert world.pod(make_pod("a", nominated="n1"), "DELETED") == ["AssignedPodDelete"]
+
+
 def test_an_unreadable_pod_of_ours_is_tried_so_that_it_fails_with_its_problem(world: World) -> None:
     metadata = ObjectMeta(name="a", namespace="default", uid="default/a", resource_version="9")
     spoilt = UnreadablePod(metadata=metadata, node_name="", scheduler_name="vane", problem="spec: expected an object")
