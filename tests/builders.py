@@ -44,15 +44,17 @@ def make_pod(
     ports: Sequence[Mapping[str, Any]] = (),
     status: Mapping[str, Any] | None = None,
     spec: Mapping[str, Any] | None = None,
+    extended: Mapping[str, str | int] | None = None,
     **requests: str | int,
 ) -> PodInfo:
     """Make a Pod of one container per image; what is left (cpu="500m", memory="1Gi") the first one requests.
 
-    A resource whose name is no identifier goes in as `**{"nvidia.com/gpu": 1}`; `spec` is merged over all.
+    `extended` is for resources whose name is no identifier; `spec` is merged over all.
     """
+    wanted = {**requests, **(extended or {})}
     containers: list[dict[str, Any]] = [{"name": f"c{i}", "image": image} for i, image in enumerate(images)]
     if containers:
-        containers[0] |= {"resources": {"requests": requests} if requests else {}, "ports": list(ports)}
+        containers[0] |= {"resources": {"requests": wanted} if wanted else {}, "ports": list(ports)}
     merged: dict[str, Any] = {"containers": containers, "schedulerName": "vane", **(spec or {})}
     if node:
         merged["nodeName"] = node
@@ -80,6 +82,7 @@ def make_node(
     unschedulable: bool = False,
     images: Mapping[str, int] | None = None,
     pods: str | int = 110,
+    extended: Mapping[str, str | int] | None = None,
     **allocatable: str | int,
 ) -> Node:
     """Make a Node with 4 cpus and 16Gi unless said otherwise; `images` maps names to bytes."""
@@ -88,7 +91,7 @@ def make_node(
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
             "spec": {"taints": list(taints), "unschedulable": unschedulable},
             "status": {
-                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": pods, **allocatable},
+                "allocatable": {"cpu": "4", "memory": "16Gi", "pods": pods, **allocatable, **(extended or {})},
                 "images": [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()],
             },
         }

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PreScorePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, Code, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
@@ -25,7 +25,7 @@ NEUTRAL_SCORE = MAX_NODE_SCORE / 2
 
 _FEW_POINTS = 4
 
-# Every node tripped or no node has a sample: preemption cannot cool a node or measure it.
+# Preemption can neither cool a node nor measure it.
 _CODE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
@@ -62,11 +62,15 @@ class SignalFilter(FilterPlugin):
     def events(self) -> Sequence[EventInterest]:
         """Return whatever may change a verdict; the queue itself compares the event's rules with the Pod's."""
         return (
-            EventInterest(Resource.SIGNALS, Action.REFRESHED),
-            EventInterest(Resource.RULES, Action.REFRESHED),
+            EventInterest(Resource.SIGNALS, Action.REFRESHED, _a_verdict_changed),
+            EventInterest(Resource.RULES, Action.REFRESHED, _a_verdict_changed),
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
         )
+
+
+def _a_verdict_changed(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    return QueueingHint.QUEUE if event.rules else QueueingHint.SKIP
 
 
 class SignalScore(PreScorePlugin, ScorePlugin):

@@ -110,7 +110,7 @@ def worlds(draw: st.DrawFn, min_nodes: int = 0, max_nodes: int = 6) -> World:
             taints=draw(st.lists(st.sampled_from(TAINTS), max_size=2, unique_by=str)),
             unschedulable=draw(st.booleans()),
             images={"app:latest": image_bytes} if draw(st.booleans()) else None,
-            **({"nvidia.com/gpu": 4} if draw(st.booleans()) else {}),
+            extended={"nvidia.com/gpu": 4} if draw(st.booleans()) else None,
         )
         for i in range(n)
     )

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from scheduler.errors import InvalidObjectError
+from scheduler.model.quantity import parse_quantity
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("250m", Fraction(1, 4)),
+        ("1n", Fraction(1, 10**9)),
+        ("1.5Gi", 3 * 2**29),
+        (".5", Fraction(1, 2)),
+        ("5.", 5),
+        ("+3k", 3000),
+        ("-2", -2),
+        ("1e3", 1000),
+        ("1E3", 1000),
+        ("1E", 10**18),
+        ("1Ei", 2**60),
+        ("1e-3", Fraction(1, 1000)),
+    ],
+)
+def test_what_a_quantity_is_worth(text: str, value: Fraction | int) -> None:
+    assert parse_quantity(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", " 1", "1 Gi", "1K", "1gi", "Gi", "1e", "1ee3", "--1", "1.2.3", "0x10", "NaN", "inf"]
+)
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises(InvalidObjectError, match="quantity"):
+        parse_quantity(text)

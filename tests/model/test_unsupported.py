@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model.unsupported import unsupported
+from tests.builders import make_pod
+
+TERM = {"labelSelector": {}, "topologyKey": "zone"}
+
+
+def affinity(kind: str, **terms: Any) -> dict[str, Any]:
+    return {"affinity": {kind: terms}}
+
+
+def volume(**source: Any) -> dict[str, Any]:
+    return {"volumes": [{"name": "v", **source}]}
+
+
+def container(**fields: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "c", **fields}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [
+        ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "spec.topologySpreadConstraints"),
+        (affinity("podAffinity", requiredDuringSchedulingIgnoredDuringExecution=[TERM]), "spec.affinity.podAffinity"),
+        (
+            affinity("podAntiAffinity", preferredDuringSchedulingIgnoredDuringExecution=[{"weight": 1}]),
+            "spec.affinity.podAntiAffinity",
+        ),
+        (volume(persistentVolumeClaim={"claimName": "x"}), "spec.volumes.persistentVolumeClaim"),
+        (volume(ephemeral={}), "spec.volumes.ephemeral"),
+        (volume(gcePersistentDisk={"pdName": "x"}), "spec.volumes.gcePersistentDisk"),
+        (volume(awsElasticBlockStore={"volumeID": "x"}), "spec.volumes.awsElasticBlockStore"),
+        (volume(azureDisk={}), "spec.volumes.azureDisk"),
+        (volume(cinder={}), "spec.volumes.cinder"),
+        (volume(portworxVolume={}), "spec.volumes.portworxVolume"),
+        (volume(rbd={}), "spec.volumes.rbd"),
+        (volume(iscsi={}), "spec.volumes.iscsi"),
+        ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
+        (container(resources={"claims": [{"name": "gpu"}]}), "spec.containers.resources.claims"),
+        ({"schedulingGroup": {"podGroupName": "g"}}, "spec.schedulingGroup"),
+        (
+            container(restartPolicyRules=[{"action": "RestartAllContainers"}]),
+            "spec.containers.restartPolicyRules.action=RestartAllContainers",
+        ),
+        ({"hostNetwork": True, "hostUsers": False}, "spec.hostNetwork with hostUsers=false"),
+        (
+            container(volumeMounts=[{"name": "v", "bindMountOptions": ["noexec"]}]),
+            "spec.containers.volumeMounts.bindMountOptions",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_not_built_is_named(spec: dict[str, Any], path: str) -> None:
+    assert unsupported(make_pod(spec=spec).pod) == (f"{path}: not built yet in Vane 0.1",)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="a plain Pod"),
+        pytest.param({"topologySpreadConstraints": []}, id="an empty list"),
+        pytest.param(affinity("podAffinity"), id="affinity without terms"),
+        pytest.param(volume(emptyDir={}), id="an emptyDir"),
+        pytest.param(volume(configMap={"name": "x"}), id="a ConfigMap"),
+        pytest.param(volume(hostPath={"path": "/x"}), id="a hostPath"),
+        pytest.param(volume(image={"reference": "x"}), id="an image volume"),
+        pytest.param(volume(persistentVolumeClaim=None), id="a claim that is null"),
+        pytest.param(container(restartPolicyRules=[{"action": "Restart"}]), id="another restart rule"),
+        pytest.param({"hostNetwork": True}, id="the host's network"),
+    ],
+)
+def test_what_is_built_is_let_through(spec: dict[str, Any]) -> None:
+    assert unsupported(make_pod(spec=spec).pod) == ()
+
+
+def test_everything_is_named_at_once() -> None:
+    spec = {"resourceClaims": [{"name": "gpu"}], "topologySpreadConstraints": [{"maxSkew": 1}]}
+
+    assert len(unsupported(make_pod(spec=spec).pod)) == 2
