@@ -12,6 +12,9 @@ from scheduler.model.arrays import FloatArray
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet, Signal
 
+CLUSTER_KEYS: Final = ("",)
+"""The one key of a signal that is a single number."""
+
 
 class Drops(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many series of one answer gave no value, by reason.

@@ -11,11 +11,11 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from scheduler.model.rules import ByKind, Signal
-from scheduler.signals.answers import SignalAnswer, signature
+from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
 from scheduler.signals.breaker import Breaker
 from scheduler.signals.client import QueryResult
 from scheduler.signals.coverage import Coverage
-from scheduler.signals.ingest import CLUSTER_KEYS, Ingested, ingest
+from scheduler.signals.ingest import Ingested, ingest
 from scheduler.signals.lag import lag_of, lag_query
 from scheduler.signals.query_errors import QueryError, WrongResultType
 from scheduler.signals.resolver import NodeResolver

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.rules import ByKind, Reduce, Signal
-from scheduler.signals.answers import Drops
+from scheduler.signals.answers import CLUSTER_KEYS, Drops
 from scheduler.signals.resolver import UNMAPPED, NodeResolver, domain_labels
 from scheduler.signals.session import Series
-
-CLUSTER_KEYS: Final = ("",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,8 @@ class Refresher:
 
     def _refresh(self, asker: SignalAsker) -> None:
         name = asker.signal.name
+        if self._is_stopped:
+            return
         if asker.is_slow and self._timetable.is_fast_thread():
             self._ask_once([asker])
             return

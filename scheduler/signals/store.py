@@ -20,9 +20,8 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import Rule, RuleFilter, RuleSet
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
-from scheduler.signals.answers import SignalAnswer, signature
+from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
 from scheduler.signals.freezing import Freezer
-from scheduler.signals.ingest import CLUSTER_KEYS
 from scheduler.signals.published import Held, Published, has_verdict_changed, joining_labels
 from scheduler.signals.trips import Trips, ValveChange, advance
 

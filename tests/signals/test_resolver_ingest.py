@@ -158,3 +158,23 @@ def test_whatever_comes_only_finite_numbers_within_the_range_pass_in_any_order(
 def test_texts_are_numbers_or_not_and_never_an_exception(text: str) -> None:
     number = parse_number(text)
     assert number is None or isinstance(number, float)
+
+
+@pytest.mark.benchmark(group="signals")
+def test_ingesting_5000_series_named_by_endpoint(benchmark: object) -> None:
+    names = tuple(f"node-{i:05}" for i in range(5000))
+    aliases = {f"10.{i // 65536}.{i // 256 % 256}.{i % 256}": i for i in range(5000)}
+    resolver = NodeResolver(NodeIdentity(1, names, aliases))
+    labels = [{"instance": f"{address}:9100", "job": "node-exporter"} for address in aliases]
+    found = [Series(one, (0.0, "0.25")) for one in labels]
+    assert ingest(signal(), found, resolver).has_value.all()
+    benchmark(ingest, signal(), found, resolver)  # type: ignore[operator]  # a fixture
+
+
+@pytest.mark.benchmark(group="signals")
+def test_resolving_5000_series_named_by_endpoint(benchmark: object) -> None:
+    names = tuple(f"node-{i:05}" for i in range(5000))
+    resolver = NodeResolver(NodeIdentity(1, names, {name: i for i, name in enumerate(names)}))
+    labels = [{"instance": f"{name}:9100", "job": "node-exporter"} for name in names]
+    assert [resolver.index_of(one) for one in labels] == list(range(5000))
+    benchmark(lambda: [resolver.index_of(one) for one in labels])  # type: ignore[operator]  # a fixture

@@ -4,99 +4,27 @@ import copy
 import math
 import pickle
 import threading
-from collections.abc import Mapping
 
 import numpy as np
 import pytest
 
-from scheduler.model.identity import NodeIdentity
-from scheduler.model.nodes import NodeTable
 from scheduler.model.rules import (
-    ByKind,
     Curve,
     FilterMissing,
     Rule,
     RuleFilter,
-    RuleScore,
-    RuleSet,
     Signal,
     WeightSignal,
 )
-from scheduler.model.signals import Freshness, SignalTable
-from scheduler.model.views import NodeView
+from scheduler.model.signals import Freshness
 from scheduler.signals.answers import (
-    SignalAnswer,
-    decode_answer,
+    decode_identity,
     decode_rules,
-    encode_answer,
+    encode_identity,
     encode_rules,
-    signature,
 )
-from scheduler.signals.store import SignalStore
 from tests.builders import make_node
-from tests.signals.scripted import Clock
-
-NAN = math.nan
-CPU = Signal("cpu", "node_cpu", interval_s=15.0, max_age_s=60.0)
-ZONE = Signal("zone", "zone_p99", by=ByKind.LABEL, label="zone")
-BURN = Signal("burn", "slo_burn", by=ByKind.CLUSTER)
-HOT = Rule("hot", "cpu", filter=RuleFilter(max=0.8, max_clear=0.7))
-SCORED = Rule("scored", "cpu", score=RuleScore(Curve((0.0, 1.0), (100.0, 0.0))))
-
-
-def rules_of(*rules: Rule, signals: tuple[Signal, ...] = (CPU, ZONE, BURN), generation: int = 1) -> RuleSet:
-    return RuleSet({signal.name: signal for signal in signals}, rules, generation)
-
-
-class World:
-    """A store with its nodes and a clock."""
-
-    def __init__(self, *names: str, rules: RuleSet | None = None) -> None:
-        self.clock = Clock()
-        self.store = SignalStore(self.clock)
-        self.table = NodeTable()
-        self.n_identities = 0
-        for name in names:
-            self.table.set_node(make_node(name))
-        self.identify()
-        if rules is not None:
-            self.store.set_rules(rules)
-
-    def identify(self) -> None:
-        self.n_identities += 1
-        nodes = [node for node in self.table.objects if node is not None]
-        self.identity = NodeIdentity.of(self.n_identities, nodes)
-        self.store.add_identity(self.identity)
-
-    def answer(self, signal: Signal = CPU, values: Mapping[str, float] | None = None, **fields: object) -> SignalAnswer:
-        given = values or {}
-        kinds: dict[str, object] = {}
-        if signal.by is ByKind.NODE:
-            column = np.array([given.get(name, NAN) for name in self.identity.names])
-            kinds = {"values": column.tobytes(), "identity_generation": self.identity.generation}
-        elif signal.by is ByKind.LABEL:
-            kinds = {"by_label": dict(given)}
-        known: dict[str, object] = {
-            "signal": signal.name,
-            "signature": signature(signal),
-            "rules_generation": 1,
-            "max_age_s": signal.max_age_s,
-            "evaluated_at_s": self.clock.now_s,
-        }
-        answer = SignalAnswer(**(known | kinds | fields))  # type: ignore[arg-type]  # fields by name
-        return decode_answer(encode_answer(answer))
-
-    def publish(self, values: Mapping[str, float], signal: Signal = CPU, **fields: object) -> frozenset[str]:
-        return self.store.publish(self.answer(signal, values, **fields))
-
-    def freeze(self) -> SignalTable:
-        return self.store.freeze(NodeView(self.table), self.clock.now_s)
-
-    def values(self, signal: str = "cpu") -> list[float | None]:
-        return [None if math.isnan(value) else value for value in self.freeze().columns[signal].values]
-
-    def tripped(self, rule: str = "hot") -> list[bool]:
-        return list(self.freeze().tripped[rule])
+from tests.signals.store_world import BURN, CPU, HOT, SCORED, ZONE, World, rules_of
 
 
 def test_before_the_first_answer_every_signal_is_absent() -> None:
@@ -365,7 +293,7 @@ def test_publications_from_threads_are_seen_whole() -> None:
         thread.join()
 
 
-def test_rule_sets_cross_processes() -> None:
+def test_rule_sets_and_identities_cross_processes() -> None:
     rules = rules_of(
         HOT,
         SCORED,
@@ -373,28 +301,5 @@ def test_rule_sets_cross_processes() -> None:
         signals=(CPU, Signal("r", "x", range=(-math.inf, math.inf))),
     )
     assert decode_rules(encode_rules(rules)) == rules
-
-
-@pytest.mark.benchmark(group="signals")
-def test_freezing_20_signals_over_5000_nodes(benchmark: object) -> None:
-    signals = tuple(Signal(f"s{i}", f"x{i}") for i in range(20))
-    rules = tuple(Rule(f"r{i}", f"s{i}", filter=RuleFilter(max=0.8, max_clear=0.7)) for i in range(20))
-    world = World(*(f"node-{i:05}" for i in range(5000)), rules=rules_of(*rules, signals=signals))
-    for signal in signals:
-        world.publish(dict.fromkeys(world.identity.names, 0.5), signal)
-    view = NodeView(world.table)
-    world.store.freeze(view, world.clock.now_s)
-    benchmark(world.store.freeze, view, world.clock.now_s)  # type: ignore[operator]  # a fixture
-
-
-@pytest.mark.benchmark(group="signals")
-def test_publishing_one_signal_over_5000_nodes(benchmark: object) -> None:
-    world = World(*(f"node-{i:05}" for i in range(5000)), rules=rules_of(HOT))
-    answer = world.answer(CPU, dict.fromkeys(world.identity.names, 0.5))
-    view = NodeView(world.table)
-
-    def publish_and_freeze() -> None:
-        world.store.publish(answer)
-        world.store.freeze(view, world.clock.now_s)
-
-    benchmark(publish_and_freeze)  # type: ignore[operator]  # a fixture
+    identity = World("a", "b").identity
+    assert decode_identity(encode_identity(identity)) == identity
