@@ -13,14 +13,15 @@ from scheduler.cluster.backoff import DEFAULT_TIMINGS, Timings
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.nominator import Nominator
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.events import Action, ClusterEvent, EventInterest, Resource
 from scheduler.framework.plugin import PreEnqueuePlugin
+from scheduler.framework.queued import QueuedEntity
 from scheduler.framework.status import Code, Status
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
 from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
-from tests.builders import make_pod
+from tests.builders import make_node, make_pod
 
 
 def versioned(pod: PodInfo, version: object, **metadata: Any) -> PodInfo:
@@ -153,3 +154,33 @@ def _indexed(state: ClusterState, row: int) -> dict[str, int]:
     (index,) = state.indexes
     assert isinstance(index, CountingIndex)
     return {app: count for (app, at), count in index.counts.items() if at == row}
+
+
+NODE_ADD = ClusterEvent.of(Resource.NODE, Action.ADD, None, make_node("new"))
+FIT_REFUSED = frozenset({"Fit"})
+NO_RULES: frozenset[str] = frozenset()
+HOT, COLD = frozenset({"hot"}), frozenset({"cold"})
+BY_SIGNALS = frozenset({"SignalFilter"})
+
+
+def refused(
+    queue: SchedulingQueue,
+    pod: PodInfo,
+    now_s: float = 0.0,
+    by: frozenset[str] = FIT_REFUSED,
+    rules: frozenset[str] = NO_RULES,
+) -> QueuedEntity:
+    """Add a Pod, pop it and give it back as refused."""
+    queue.add(pod, now_s)
+    entity = queue.pop(now_s)
+    assert entity is not None
+    assert entity.pod is pod
+    assert queue.requeue_failed(entity, by, rules, now_s)
+    return entity
+
+
+def popped(queue: SchedulingQueue, now_s: float) -> list[str]:
+    found = []
+    while (entity := queue.pop(now_s)) is not None:
+        found.append(entity.pod.pod.metadata.name)
+    return found
