@@ -196,8 +196,8 @@ def test_pages_of_processes_become_one() -> None:
     binder.rest_client_request_duration("POST", "h").observe(0.2)
     decider.build_info("1").set(1)
     binder.build_info("1").set(1)
-    process = render(process_registry(os.getpid()))
-    page = merge({"decider": render(decider.registry) + process, "binder": process + render(binder.registry)}).decode()
+    own = render(process_registry(os.getpid()))
+    page = merge({"decider": render(decider.registry) + own, "binder": own + render(binder.registry)}).decode()
     for name in [*COUNTERS, *HISTOGRAMS]:
         assert page.count(f"# TYPE {name} ") == page.count(f"# HELP {name} ") == 1
     assert 'rest_client_requests_total{code="200",host="h",method="GET"} 5.0\n' in page

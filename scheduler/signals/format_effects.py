@@ -117,7 +117,9 @@ def read_curve(node: Node | None, scope: Scope, measure: Measure) -> Curve | Non
         return None
     if len(items) < 2:
         scope.problem(node, f"must be at least two points, got {len(items)}. {_POINTS_ADVICE}")
-    xs, ys, is_whole = [], [], True
+    xs: list[float] = []
+    ys: list[float] = []
+    is_whole = True
     for item in items:
         point = _point(item, scope, measure)
         if point is None:

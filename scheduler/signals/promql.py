@@ -85,7 +85,8 @@ def selectors(expr: str) -> list[str]:
     return list(query.selectors) if isinstance(query, Query) else []
 
 
-def result_type(node: Any) -> ast.ValueType:
+def result_type(node: Any) -> Any:
+    """Return the `ast.ValueType` of a node; the library's enum has no types of its own."""
     if isinstance(node, ast.NumberLiteral):
         return ast.ValueType.Scalar
     if isinstance(node, ast.StringLiteral):

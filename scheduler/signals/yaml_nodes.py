@@ -58,7 +58,7 @@ class Scalar(Node):
         """Whether every reader of YAML takes it for text, not for a number, truth value, date or null."""
         if self.style:
             return True
-        tag = _RESOLVER.resolve(yaml.ScalarNode, self.value, (True, False))
+        tag = _RESOLVER.resolve(yaml.ScalarNode, self.value, (True, False))  # type: ignore[no-untyped-call]  # PyYAML's
         return tag == STRING_TAG and not _NUMBER.fullmatch(self.value)
 
 
