@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from urllib3.exceptions import InsecureRequestWarning
 
 from scheduler.signals.client import ClientSettings, PrometheusClient
 from scheduler.signals.query_errors import (
@@ -21,14 +23,18 @@ from scheduler.signals.query_errors import (
 )
 from scheduler.signals.session import Access, Bounds, TokenFile
 from tests.signals.scripted import Clock, Exchange, always, scripted, vector
+from tests.support.pki import CertificateAuthority
 from tests.support.ports import free_port
 
 GOOD = vector([({"node": "a"}, "1")])
 QUICK = Bounds(connect_s=0.3, read_s=0.4, deadline_s=0.6, max_bytes=4096)
 
 
-def client_of(url: str, access: Access | None = None, max_series: int = 100) -> PrometheusClient:
-    return PrometheusClient(ClientSettings(url, access or Access(), QUICK, max_series))
+def client_of(
+    url: str, access: Access | None = None, max_series: int = 100, bounds: Bounds | None = None
+) -> PrometheusClient:
+    bounds = bounds or Bounds(max_bytes=QUICK.max_bytes)
+    return PrometheusClient(ClientSettings(url, access or Access(), bounds, max_series))
 
 
 def hang(exchange: Exchange, _form: Mapping[str, str]) -> None:
@@ -93,7 +99,7 @@ def test_faults_of_a_server_are_told_apart_and_bounded_in_time(
     with scripted(script) as server:  # type: ignore[arg-type]  # a table of scripts
         begun = time.monotonic()
         with pytest.raises(kind, match=words or None) as caught:
-            client_of(server.url).query("up")
+            client_of(server.url, bounds=QUICK).query("up")
     assert time.monotonic() - begun < 2.0
     assert caught.value.is_outage == is_outage
 
@@ -108,7 +114,7 @@ def test_refused_connections_fail_at_once_and_without_retry() -> None:
 def test_a_hanging_server_is_asked_once() -> None:
     with scripted(hang) as server:
         with pytest.raises(QueryTimeout):
-            client_of(server.url).query("up")
+            client_of(server.url, bounds=QUICK).query("up")
         assert len(server.requests) == 1
 
 
@@ -119,7 +125,7 @@ def test_the_query_goes_into_the_body_with_its_bounds() -> None:
     assert request.path == "/prefix/api/v1/query"
     assert request.form["query"].startswith("up{a='+&'}")
     assert {key: request.form[key] for key in request.form if key != "query"} == {
-        "timeout": "0.4s",
+        "timeout": "4s",
         "limit": "101",
         "lookback_delta": "60000ms",
         "partial_response": "false",
@@ -150,6 +156,23 @@ def test_a_zipped_answer_counts_by_what_it_unpacks_to() -> None:
 
     with scripted(script) as server, pytest.raises(TooMuchData):
         client_of(server.url).query("up")
+
+
+def test_certificates_are_checked_unless_told_otherwise(tmp_path: Path) -> None:
+    authority = CertificateAuthority()
+    certificate, key = authority.issue_server([], ["127.0.0.1"])
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    (tmp_path / "server.pem").write_bytes(certificate + key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem")
+    with scripted(always(GOOD)) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        url = server.url.replace("http:", "https:")
+        with pytest.raises(PrometheusUnreachable, match="certificate verify failed"):
+            client_of(url).query("up")
+        assert client_of(url, Access(ca_file=tmp_path / "ca.pem")).query("up").series
+        with pytest.warns(InsecureRequestWarning):
+            assert client_of(url, Access(verify_tls=False)).query("up").series
 
 
 def test_headers_are_sent_and_cookies_are_not_kept() -> None:
