@@ -68,12 +68,14 @@ class Binder:
         on_dead: Callable[[str], None],
         on_requests: Callable[[list[RequestsDone]], None] = _ignore,
         on_events_dropped: Callable[[int], None] = _ignore,
+        credentials_check_s: float = _CREDENTIALS_CHECK_S,
     ) -> None:
         self._connection = connection
         self._on_result = on_result
         self._on_dead = on_dead
         self._on_requests = on_requests
         self._on_events_dropped = on_events_dropped
+        self._credentials_check_s = credentials_check_s
         self._queue: SimpleQueue[ToChild | None] = SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -260,7 +262,7 @@ class Binder:
     def _keep_credentials(self) -> None:
         """Hand the header over when it changes, and at once when the API server has refused it."""
         while not self._stopping.is_set():
-            self._renew.wait(_CREDENTIALS_CHECK_S)
+            self._renew.wait(self._credentials_check_s)
             self._renew.clear()
             refused, self._refused = self._refused, []
             for header in refused:

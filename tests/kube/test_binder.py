@@ -9,13 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from itertools import count, pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scheduler.kube.binder import Binder
 from scheduler.kube.config import Connection
-from scheduler.kube.credentials import Credentials, Token
+from scheduler.kube.credentials import Credentials, Token, token_from_file
 from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, PodRef, RequestsDone
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, replies, resets, status
@@ -32,13 +33,18 @@ CONFLICT = replies(409, status(409, "Conflict", 'pod a is already assigned to no
 
 
 class Running:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, **options: Any) -> None:
         self.results: list[BindResult] = []
         self.requests: list[RequestsDone] = []
         self.deaths: list[str] = []
         self.dropped: list[int] = []
         self.binder = Binder(
-            connection, self.results.extend, self.deaths.append, self.requests.extend, self.dropped.append
+            connection,
+            self.results.extend,
+            self.deaths.append,
+            self.requests.extend,
+            self.dropped.append,
+            **options,
         )
         self.binder.start()
 
@@ -53,11 +59,11 @@ class Running:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[[Connection], Running]]:
+def start() -> Iterator[Callable[..., Running]]:
     running: list[Running] = []
 
-    def begin(connection: Connection) -> Running:
-        running.append(Running(connection))
+    def begin(connection: Connection, **options: Any) -> Running:
+        running.append(Running(connection, **options))
         return running[-1]
 
     yield begin
@@ -66,7 +72,7 @@ def start() -> Iterator[Callable[[Connection], Running]]:
 
 
 @pytest.fixture
-def running(start: Callable[[Connection], Running], connection: Connection, server: FakeApi) -> Running:
+def running(start: Callable[..., Running], connection: Connection, server: FakeApi) -> Running:
     server.script("POST", EVENTS_PATH, replies(201, {}))
     return start(connection)
 
@@ -164,7 +170,7 @@ def test_a_refusal_is_not_retried(server: FakeApi, running: Running) -> None:
     assert len(server.of("POST", BIND_PATH)) == 1
 
 
-def test_nobody_listens(server: FakeApi, start: Callable[[Connection], Running]) -> None:
+def test_nobody_listens(server: FakeApi, start: Callable[..., Running]) -> None:
     result = start(connection_to("http://127.0.0.1:1")).bind()
     assert (result.outcome, result.code) == ("failed", 0)
     assert "127.0.0.1" in result.message
@@ -201,7 +207,7 @@ def test_slow_binds_hold_nothing_else_up(server: FakeApi, running: Running) -> N
     assert not running.binder.drain(0.2)
 
 
-def test_401_is_tried_once_more_with_the_new_token(server: FakeApi, start: Callable[[Connection], Running]) -> None:
+def test_401_is_tried_once_more_with_the_new_token(server: FakeApi, start: Callable[..., Running]) -> None:
     tokens = iter(["Bearer A", "Bearer B"])
     running = start(connection_to(server.host, Credentials(lambda: Token(next(tokens)))))
 
@@ -213,6 +219,27 @@ def test_401_is_tried_once_more_with_the_new_token(server: FakeApi, start: Calla
 
     server.script("POST", BIND_PATH, only_b)
     server.script("POST", EVENTS_PATH, replies(201, {}))
+    assert running.bind().outcome == "bound"
+    assert [one.headers["Authorization"] for one in server.of("POST", BIND_PATH)] == ["Bearer A", "Bearer B"]
+
+
+def test_a_rotated_token_is_handed_over_before_anyone_refuses_the_old_one(
+    server: FakeApi, start: Callable[..., Running], tmp_path: Path
+) -> None:
+    # As kubelet does it: `token` is a link into `..data`, which is swapped for another folder.
+    for name in ("A", "B"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "token").write_text(name)
+    (tmp_path / "..data").symlink_to("A")
+    path = str(tmp_path / "..data" / "token")
+    credentials = Credentials(lambda: token_from_file(path, lifetime_s=0.05))
+    running = start(connection_to(server.host, credentials), credentials_check_s=0.05)
+    server.script("POST", BIND_PATH, CREATED)
+    server.script("POST", EVENTS_PATH, replies(201, {}))
+    assert running.bind().outcome == "bound"
+    (tmp_path / "new").symlink_to("B")
+    (tmp_path / "new").rename(tmp_path / "..data")
+    time.sleep(0.5)
     assert running.bind().outcome == "bound"
     assert [one.headers["Authorization"] for one in server.of("POST", BIND_PATH)] == ["Bearer A", "Bearer B"]
 

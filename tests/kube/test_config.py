@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import stat
 import threading
@@ -15,7 +16,7 @@ import yaml
 from scheduler.errors import ConfigError
 from scheduler.kube.config import Connection, ServiceAccount, load_connection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
-from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError
+from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError, socket_options
 from scheduler.kube.transport import ApiError, Transport, TransportError
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import FakeApi, hangs, replies, status
@@ -266,6 +267,18 @@ def test_a_replaced_client_certificate_is_loaded(tmp_path: Path) -> None:
     cert.write_text("no certificate")
     with pytest.raises(TlsFilesError, match=r"c\.crt"):
         tls.reload()
+
+
+def test_a_silent_peer_is_noticed_within_45_s() -> None:
+    with socket.socket() as sock:
+        for level, option, value in socket_options():
+            sock.setsockopt(level, option, value)
+        idle, interval, probes = (
+            sock.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        )
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert idle + interval * probes <= 45
 
 
 def test_a_server_that_hangs_is_given_up(server: FakeApi, transport: Transport) -> None:

@@ -290,6 +290,26 @@ def test_unreadable_objects_are_set_aside_and_counted(server: FakeApi, start: St
     assert server.of("GET", NODES.path)[2].query["resourceVersion"] == "7"
 
 
+def test_a_bug_in_the_receiver_starts_over_with_a_list(
+    server: FakeApi, transport: Transport, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[Replaced | Changed] = []
+
+    def sink(message: Replaced | Changed) -> None:
+        seen.append(message)
+        if len(seen) == 2:
+            raise RuntimeError("a bug")
+
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    server.script("WATCH", PATH, streams(line("ADDED", pod("a", 6)), then="hang"))
+    reflector = Reflector(PODS, transport, sink, settings=FAST)
+    reflector.start()
+    wait_until(lambda: len(seen) >= 3)
+    reflector.stop()
+    assert isinstance(seen[2], Replaced)
+    assert "a bug" in caplog.text
+
+
 def test_stop_ends_a_silent_watch_at_once(server: FakeApi, transport: Transport) -> None:
     server.script("GET", PATH, replies(200, pod_list(version=5)))
     server.script("WATCH", PATH, streams(then="hang"))
