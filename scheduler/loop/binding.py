@@ -7,9 +7,9 @@ import math
 from dataclasses import dataclass
 
 from scheduler.cluster.cache import Cache
+from scheduler.cluster.changes import pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.errors import InvalidObjectError, PluginError
-from scheduler.framework.events import Action, ClusterEvent, Resource
 from scheduler.framework.instructions import Bind
 from scheduler.framework.profile import Profile
 from scheduler.kube.messages import BindRequest, BindResult
@@ -89,9 +89,9 @@ class BindingCycle:
 
     def _undo(self, attempt: Attempt, now_s: float) -> None:
         """Take back everything that `begin` did, and let others use the room."""
-        if self._cache.forget(attempt.pod.uid):
-            event = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE, "AssignedPodDelete", old=attempt.pod)
-            self._queue.on_event(event, now_s)
+        forgotten = self._cache.forget(attempt.pod.uid)
+        if forgotten is not None:
+            self._queue.on_event(pod_deleted(forgotten), now_s)
 
     def _scheduled(self, attempt: Attempt, now_s: float) -> None:
         entity, metrics = attempt.entity, self._metrics

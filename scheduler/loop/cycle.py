@@ -77,6 +77,9 @@ class SchedulingCycle:
         # 5. Record.
         decided_in_s = self._observer.decided()
         world.records.add(record_of(entity.pod, snapshot, decision, attempt.scheduler_name, decided_in_s))
+        if log.isEnabledFor(logging.DEBUG):
+            details = {"pod": entity.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
+            log.debug("decided", extra=details)
         # 6. Refused?
         if not decision.is_scheduled:
             self._failure.refused(attempt, decision.diagnosis, self._clock())

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _MESSAGES_AT_ONCE = 1_000
 _IDLE_S = 0.5
 _DRAIN_S = 10.0
+_LOOK_AFTER_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ class SchedulingLoop:
         self._synced: set[str] = set()
         self._stop: Stop | None = None
         self._deciding = False
+        self._looked_after_s = 0.0
 
     @property
     def has_synced(self) -> bool:
@@ -83,6 +85,7 @@ class SchedulingLoop:
         self._deciding = True
         while self._stop is None:
             self._apply_waiting(self._patience_s())
+            self._look_after_now_and_then()
             if self._stop is None:
                 self._parts.cycle.run_once()
         self._drain()
@@ -128,6 +131,15 @@ class SchedulingLoop:
             if self._stop is not None:
                 return
             message = self._inbox.take(0.0)
+
+    def look_after(self) -> None:
+        """Do what no message brings: notice signals that have aged away, and valves."""
+        self._looked_after_s = self._clock()
+        self._parts.verdicts.look_after(self._looked_after_s)
+
+    def _look_after_now_and_then(self) -> None:
+        if self._clock() - self._looked_after_s >= _LOOK_AFTER_S:
+            self.look_after()
 
     def _patience_s(self) -> float:
         now_s = self._clock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.framework.events import Action, ClusterEvent, Resource
+from scheduler.framework.events import rules_reloaded, signals_refreshed
 from scheduler.kube.messages import EventRequest, PodRef
 from scheduler.loop.ports import Binder
 from scheduler.model.rules import RuleSet
@@ -42,16 +42,24 @@ class Verdicts:
         self._asked.add(answer.signal)
         changed = self._signals.publish(answer)
         if changed:
-            event = ClusterEvent(Resource.SIGNALS, Action.REFRESHED, "SignalsRefreshed", rules=changed)
-            self._queue.on_event(event, now_s)
+            self._queue.on_event(signals_refreshed(changed), now_s)
 
     def loaded(self, rules: RuleSet, now_s: float) -> None:
         """Swap the rule set; Pods that a changed rule had refused come back at once."""
         changed = self._signals.set_rules(rules)
         log.info("rules are in force", extra={"generation": rules.generation, "rules": len(rules.rules)})
         if changed:
-            event = ClusterEvent(Resource.RULES, Action.REFRESHED, "RulesReloaded", rules=changed)
-            self._queue.on_event(event, now_s)
+            self._queue.on_event(rules_reloaded(changed), now_s)
+
+    def look_after(self, now_s: float) -> None:
+        """Do what no message brings: signals that have become absent, valves that opened or closed in a cycle."""
+        changed = self._signals.expire(now_s)
+        if changed:
+            log.warning("signals have become absent", extra={"rules": sorted(changed)})
+            self._queue.on_event(signals_refreshed(changed), now_s)
+        for change in self._signals.drain_valve_changes():
+            state = "opened: the rule only scores" if change.is_open else "closed: the rule refuses again"
+            log.warning("the valve of a rule has %s", state, extra={"rule": change.rule, "reason": change.reason})
 
     def reload_refused(self, message: str) -> None:
         """Say loudly that a reload failed; the rules in force stay."""

@@ -1,0 +1,153 @@
+"""The deciding side as `app` builds it, with the binder's twin in memory and a clock that stands until it is moved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from prometheus_client import CollectorRegistry
+
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.cluster.router import Router
+from scheduler.framework.plugin import Plugin
+from scheduler.framework.profile import Enabled, Profile
+from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.kube.watching import Changed, Replaced
+from scheduler.loop.binding import BindingCycle
+from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.failure import FailureHandler
+from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
+from scheduler.loop.observing import CycleObserver
+from scheduler.loop.pages import Pages
+from scheduler.loop.ring import RecordRing
+from scheduler.loop.scheduler import Parts, SchedulingLoop
+from scheduler.loop.verdicts import Verdicts
+from scheduler.metrics import Metrics
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.objects import Node, Pod
+from scheduler.model.pods import PodInfo
+from scheduler.plugins import default_chain
+from scheduler.signals.answers import SignalAnswer, signature
+from scheduler.signals.format import parse_rule_files
+from scheduler.signals.store import SignalStore
+
+
+@dataclass
+class RecordingBinder:
+    """The twin of the binder process: keeps what it is asked, answers nothing by itself."""
+
+    binds: list[BindRequest] = field(default_factory=list)
+    reports: list[FailureReport] = field(default_factory=list)
+    events: list[EventRequest] = field(default_factory=list)
+    on_bind: Callable[[], None] = lambda: None
+
+    def bind(self, request: BindRequest) -> None:
+        self.binds.append(request)
+        self.on_bind()
+
+    def report_failure(self, report: FailureReport) -> None:
+        self.reports.append(report)
+
+    def event(self, request: EventRequest) -> None:
+        self.events.append(request)
+
+
+class Harness:
+    """One scheduler without processes; messages go in with `loop.apply`, cycles run with `run`."""
+
+    def __init__(self, extra_plugins: Sequence[Plugin] = (), first_answers_s: float = 0.0) -> None:
+        self.now_s = 1_000.0
+        self.seconds_per_look = 0.0
+        self.binder = RecordingBinder()
+        self.inbox = Inbox()
+        self.identities: list[NodeIdentity] = []
+        metrics = self.metrics = Metrics(CollectorRegistry())
+        profile = Profile.build("vane", [*default_chain(), *(Enabled(plugin) for plugin in extra_plugins)])
+        profiles = {"vane": profile}
+        cache = Cache([index() for index in profile.indexes])
+        queue = SchedulingQueue(profiles, cache.nominator)
+        self.world = World(cache, queue, SignalStore(self.clock), RecordRing())
+        failure = FailureHandler(cache, queue, self.binder, metrics)
+        binding = self.binding = BindingCycle(cache, queue, self.binder, failure, metrics)
+        own_pod = PodRef(namespace="kube-system", name="vane-0", uid="own")
+        self.cycle = SchedulingCycle(
+            self.world, profiles, binding, failure, CycleObserver(metrics, self.clock), self.clock
+        )
+        parts = Parts(
+            world=self.world,
+            router=Router(cache, queue, profiles),
+            cycle=self.cycle,
+            binding=binding,
+            verdicts=Verdicts(self.world.signals, queue, self.binder, own_pod, "vane"),
+            pages=Pages(self.world, metrics, self.clock),
+            metrics=metrics,
+            kinds=frozenset({"Node", "Pod"}),
+            api_server="https://api",
+            first_answers_s=first_answers_s,
+        )
+        self.loop = SchedulingLoop(self.inbox, parts, self.identities.append, self.clock)
+
+    def clock(self) -> float:
+        self.now_s += self.seconds_per_look
+        return self.now_s
+
+    def list_nodes(self, *nodes: Node) -> None:
+        self.loop.apply(Replaced("Node", list(nodes)))
+
+    def list_pods(self, *pods: PodInfo) -> None:
+        self.loop.apply(Replaced("Pod", [pod.pod for pod in pods]))
+
+    def see(self, pod: PodInfo | Pod, type_: str = "ADDED") -> None:
+        """Have the watch show a Pod."""
+        self.loop.apply(Changed("Pod", type_, pod.pod if isinstance(pod, PodInfo) else pod))  # type: ignore[arg-type]
+
+    def run(self, cycles: int = 100) -> int:
+        """Run scheduling cycles until none is waiting; return how many there were."""
+        return next((i for i in range(cycles) if not self.cycle.run_once()), cycles)
+
+    def settle(self, outcome: Outcome = "bound", message: str = "") -> None:
+        """Have the binder answer every bind asked for so far in one way."""
+        binds, self.binder.binds = self.binder.binds, []
+        results = [
+            BindResult(
+                uid=bind.pod.uid, outcome=outcome, node_name=bind.node_name, code=0, message=message, duration_s=0.01
+            )
+            for bind in binds
+        ]
+        self.loop.apply(BinderSaid(results))
+
+    def load_rules(self, text: str, generation: int = 1) -> None:
+        self.loop.apply(RulesLoaded(parse_rule_files({"rules.yaml": text.encode()}, generation)))
+
+    def answer(self, signal: str, values: Mapping[str, float]) -> None:
+        """Have Prometheus answer a signal by node, evaluated now; nodes not named have no sample."""
+        rules = self.world.signals.rules
+        identity = self.identities[-1]
+        column = np.array([values.get(name, np.nan) for name in identity.names])
+        self.loop.apply(
+            SignalAnswered(
+                SignalAnswer(
+                    signal=signal,
+                    signature=signature(rules.signals[signal]),
+                    rules_generation=rules.generation,
+                    max_age_s=rules.signals[signal].max_age_s,
+                    evaluated_at_s=self.now_s,
+                    identity_generation=identity.generation,
+                    values=column.tobytes(),
+                    n_series=len(values),
+                    n_mapped=len(values),
+                )
+            )
+        )
+
+    def placed(self) -> dict[str, str]:
+        """Return Pod name -> node of all binds asked for and not settled yet."""
+        return {bind.pod.name: bind.node_name for bind in self.binder.binds}
+
+    def loop_page(self, what: str) -> str:
+        """Return a page as the HTTP side would get it."""
+        pages: list[bytes] = []
+        self.loop.apply(PageAsked(what, pages.append))
+        return pages[0].decode()
