@@ -16,7 +16,7 @@ from scheduler.kube.messages import BindRequest, BindResult, EventRequest, Failu
 
 log = logging.getLogger(__name__)
 
-MAX_BINDS = 48
+MAX_BINDS = 40
 MAX_REPORTS = 8
 MAX_REMEMBERED_REPORTS = 10_000
 

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from scheduler.kube.binder import Binder
+from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
+from scheduler.kube.binder_pods import MAX_BINDS
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token, token_from_file
 from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, PodRef, RequestsDone
@@ -296,14 +298,15 @@ def test_a_report_under_way_ends_before_the_bind(server: FakeApi, running: Runni
 def test_events_that_hang_hold_no_bind_up_and_the_queue_is_bounded(server: FakeApi, running: Running) -> None:
     server.script("POST", EVENTS_PATH, hangs)
     server.script("POST", BIND_PATH, CREATED)
-    for number in range(1100):
+    for number in range(MAX_QUEUED + 100):
         ref = PodRef(namespace="default", name=f"p{number}", uid=f"u{number}")
         running.binder.event(
             EventRequest(pod=ref, scheduler_name="vane", type="Normal", reason="R", action="A", note="n")
         )
+        if number % 1000 == 0:
+            time.sleep(0.05)
     assert running.bind().outcome == "bound"
-    # 8 are being written and 1000 wait.
-    wait_until(lambda: sum(running.dropped) >= 92)
+    wait_until(lambda: sum(running.dropped) >= 100 - N_WRITERS)
     assert sum(running.dropped) <= 101
 
 
@@ -338,6 +341,8 @@ def test_stop_is_quick_and_asks_no_one(server: FakeApi, running: Running) -> Non
 _PARENT = """
 import math, os, sys, time
 from scheduler.kube.binder import Binder
+from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
+from scheduler.kube.binder_pods import MAX_BINDS
 from scheduler.kube.messages import BindRequest, PodRef
 from tests.kube.conftest import connection_to
 
@@ -363,12 +368,12 @@ def test_the_child_ends_with_its_parent_and_flushes_nothing(server: FakeApi) -> 
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        wait_until(lambda: len(server.of("POST", BIND_PATH)) == 48)  # all slots taken, the rest waits
+        wait_until(lambda: len(server.of("POST", BIND_PATH)) == MAX_BINDS)  # all slots taken, the rest waits
         parent.kill()
     wait_until(lambda: not _exists(child))
     release.set()
     time.sleep(0.2)
-    assert len(server.of("POST", BIND_PATH)) == 48
+    assert len(server.of("POST", BIND_PATH)) == MAX_BINDS
 
 
 def test_requests_of_many_threads_all_arrive(server: FakeApi, running: Running) -> None:
