@@ -115,6 +115,23 @@ def test_what_a_placed_pod_occupies(pod_status: dict[str, Any], cpu_milli: int) 
     assert pod.usage[0]["cpu"] == cpu_milli
 
 
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param(None, (150, 200 * MIB), id="each container that names none counts with the defaults"),
+        pytest.param({"memory": "1Mi"}, (50, MIB), id="with Pod-level requests only what is named nowhere"),
+        pytest.param({"hugepages-2Mi": "4Mi"}, (50, 400 * MIB), id="of each resource on its own"),
+    ],
+)
+def test_what_a_placed_pod_counts_as_in_scores(resources: dict[str, str] | None, expected: tuple[int, int]) -> None:
+    containers = [container("a", cpu="50m"), container("b")]
+    at_pod_level = {"resources": {"requests": resources}} if resources else {}
+    if resources is None:
+        containers = [container("a", cpu="50m", memory="0"), container("b")]
+
+    assert make_pod(spec={"containers": containers, **at_pod_level}).usage[1] == expected
+
+
 def test_amounts_beyond_what_a_node_may_advertise_stop_just_there() -> None:
     amounts = resource_amounts({"memory": "1000000E", "cpu": "1n"})
 

@@ -100,9 +100,12 @@ def test_from_prometheus_to_a_table_and_through_an_outage(prometheus: Prometheus
         frozen = store.freeze(NodeView(table), time.monotonic())
         return {name: column.values.tolist() for name, column in frozen.columns.items()}
 
+    def announce(loaded: RuleSet) -> None:
+        store.set_rules(loaded)
+
     try:
         refresher.set_identity(identity)
-        refresher.swap(rules, store.set_rules)
+        refresher.swap(rules, announce)
         assert columns()["load"] == [0.0, 1.0, 2.0]
         assert columns()["busy"] == [3.0, 3.0, 3.0]
         twice = store.answer("twice")

@@ -118,7 +118,8 @@ def test_the_cluster_is_one_series() -> None:
     assert ingest(cluster, [Series(value=(0.0, "3"))], RESOLVER).values.tolist() == [3.0]
     assert np.isnan(ingest(cluster, [], RESOLVER).values).all()
     two = ingest(cluster, series(("a", "1"), ("b", "2")), RESOLVER)
-    assert (np.isnan(two.values).all(), two.drops) == (True, Drops(duplicate=2))
+    assert np.isnan(two.values).all()
+    assert two.drops == Drops(duplicate=2)
     assert ingest(signal(by=ByKind.CLUSTER, reduce=Reduce.SUM), series(("a", "1"), ("b", "2")), RESOLVER).values == [
         3.0
     ]
