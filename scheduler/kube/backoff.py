@@ -40,3 +40,8 @@ class Backoff:
             wait = max(wait, at_least_s * (1.0 + 0.1 * self._random()))
         self._last_s = now + wait
         return wait
+
+
+def retry_after_s(value: str | None) -> float:
+    """Return a Retry-After header in seconds; 0 if absent or not a number, which API servers never send."""
+    return float(value) if value is not None and value.strip().isdigit() else 0.0

@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 
 from scheduler.errors import VaneError
+from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, USER_AGENT, Endpoint, TlsContext
 
 REQUEST_TIMEOUT_S = 30.0
@@ -127,7 +128,7 @@ class ApiHttp:
             ) as response:  # fmt: skip
                 content = await response.read()
                 code = str(response.status)
-                return Answer(response.status, content, _seconds(response.headers.get("Retry-After")))
+                return Answer(response.status, content, retry_after_s(response.headers.get("Retry-After")))
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NoAnswerError(f"{type(error).__name__}: {error}", sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -170,7 +171,3 @@ class ApiHttp:
         task = asyncio.create_task(close_later())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-
-def _seconds(value: str | None) -> float:
-    return float(value) if value is not None and value.strip().isdigit() else 0.0

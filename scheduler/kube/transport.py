@@ -11,6 +11,7 @@ import msgspec
 import urllib3
 
 from scheduler.errors import VaneError
+from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, USER_AGENT, TlsFilesError, socket_options
@@ -172,11 +173,6 @@ class Transport:
             return self._connection.authorization_header()
         except (CredentialsError, TlsFilesError) as error:
             raise TransportError(str(error)) from error
-
-
-def retry_after_s(value: str | None) -> float:
-    """Return a Retry-After header in seconds; 0 if absent or not a number, which API servers never send."""
-    return float(value) if value is not None and value.strip().isdigit() else 0.0
 
 
 def _pool(connection: Connection, size: int) -> urllib3.PoolManager:

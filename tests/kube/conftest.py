@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,8 @@ from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.endpoint import Endpoint, TlsContext
 from scheduler.kube.transport import Transport
-from tests.kube.fake_api import FakeApi, fake_api
+from tests.kube.fake_api import FakeApi, fake_api, replies
+from tests.kube.running_binder import EVENTS_PATH, Running
 
 
 @pytest.fixture
@@ -32,3 +34,22 @@ def transport(connection: Connection) -> Iterator[Transport]:
     made = Transport(connection)
     yield made
     made.close()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Running]]:
+    running: list[Running] = []
+
+    def begin(connection: Connection, **options: Any) -> Running:
+        running.append(Running(connection, **options))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        one.binder.stop()
+
+
+@pytest.fixture
+def running(start: Callable[..., Running], connection: Connection, server: FakeApi) -> Running:
+    server.script("POST", EVENTS_PATH, replies(201, {}))
+    return start(connection)

@@ -1,82 +1,24 @@
 from __future__ import annotations
 
 import math
-import os
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scheduler.kube.binder import Binder
 from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
-from scheduler.kube.binder_pods import MAX_BINDS
-from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token, token_from_file
-from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, PodRef, RequestsDone
+from scheduler.kube.messages import BindRequest, EventRequest, FailureReport, PodRef
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, replies, resets, status
+from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, STATUS_PATH, Running
 from tests.support.waiting import wait_until
 
-POD = PodRef(namespace="default", name="a", uid="uid-a", resource_version="1")
-POD_PATH = "/api/v1/namespaces/default/pods/a"
-BIND_PATH = f"{POD_PATH}/binding"
-STATUS_PATH = f"{POD_PATH}/status"
-EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
-
-CREATED = replies(201, {"kind": "Status", "status": "Success"})
 CONFLICT = replies(409, status(409, "Conflict", 'pod a is already assigned to node "n?"'))
-
-
-class Running:
-    def __init__(self, connection: Connection, **options: Any) -> None:
-        self.results: list[BindResult] = []
-        self.requests: list[RequestsDone] = []
-        self.deaths: list[str] = []
-        self.dropped: list[int] = []
-        self.binder = Binder(
-            connection,
-            self.results.extend,
-            self.deaths.append,
-            self.requests.extend,
-            self.dropped.append,
-            **options,
-        )
-        self.binder.start()
-
-    def bind(self, node: str = "n1", not_after: float = math.inf) -> BindResult:
-        """Bind the Pod, and wait for what comes of it."""
-        before = len(self.results)
-        self.binder.bind(BindRequest(pod=POD, node_name=node, scheduler_name="vane", not_after=not_after))
-        return wait_until(lambda: self.results[before:], timeout=10)[0]
-
-    def drain(self) -> None:
-        assert self.binder.drain(10.0)
-
-
-@pytest.fixture
-def start() -> Iterator[Callable[..., Running]]:
-    running: list[Running] = []
-
-    def begin(connection: Connection, **options: Any) -> Running:
-        running.append(Running(connection, **options))
-        return running[-1]
-
-    yield begin
-    for one in running:
-        one.binder.stop()
-
-
-@pytest.fixture
-def running(start: Callable[..., Running], connection: Connection, server: FakeApi) -> Running:
-    server.script("POST", EVENTS_PATH, replies(201, {}))
-    return start(connection)
 
 
 def report(message: str = "0/1 nodes are available.", **changes: Any) -> FailureReport:
@@ -310,72 +252,6 @@ def test_events_that_hang_hold_no_bind_up_and_the_queue_is_bounded(server: FakeA
     assert sum(running.dropped) <= 101
 
 
-def test_the_death_of_the_process_is_told(running: Running) -> None:
-    os.kill(running.binder.pid, signal.SIGKILL)
-    assert wait_until(lambda: running.deaths) == ["the binder process ended by itself (exit code -9)"]
-    started = time.monotonic()
-    assert not running.binder.drain(5.0)
-    assert time.monotonic() - started < 1.0
-
-
-def test_signals_to_the_child_are_left_to_the_parent(server: FakeApi, running: Running) -> None:
-    server.script("POST", BIND_PATH, CREATED)
-    assert running.bind().outcome == "bound"  # it is up
-    os.kill(running.binder.pid, signal.SIGTERM)
-    os.kill(running.binder.pid, signal.SIGINT)
-    assert running.bind().outcome == "bound"
-
-
-def test_stop_is_quick_and_asks_no_one(server: FakeApi, running: Running) -> None:
-    server.script("POST", BIND_PATH, hangs)
-    running.binder.bind(BindRequest(pod=POD, node_name="n1", scheduler_name="vane", not_after=math.inf))
-    wait_until(lambda: server.of("POST", BIND_PATH))
-    pid = running.binder.pid
-    started = time.monotonic()
-    running.binder.stop()
-    assert time.monotonic() - started < 2.0
-    assert not _exists(pid)
-    assert running.deaths == []
-
-
-_PARENT = """
-import math, os, sys, time
-from scheduler.kube.binder import Binder
-from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
-from scheduler.kube.binder_pods import MAX_BINDS
-from scheduler.kube.messages import BindRequest, PodRef
-from tests.kube.conftest import connection_to
-
-binder = Binder(connection_to(sys.argv[1]), lambda results: None, lambda why: None)
-binder.start()
-for number in range(200):
-    pod = PodRef(namespace="default", name="a", uid=f"u{number}")
-    binder.bind(BindRequest(pod=pod, node_name="n1", scheduler_name="vane", not_after=math.inf))
-print(binder.pid, flush=True)
-time.sleep(60)
-"""
-
-
-def test_the_child_ends_with_its_parent_and_flushes_nothing(server: FakeApi) -> None:
-    release = threading.Event()
-
-    def slow(exchange: Exchange) -> None:
-        release.wait(20)
-        exchange.json(201, {})
-
-    server.script("POST", BIND_PATH, slow)
-    argv = [sys.executable, "-c", _PARENT, server.host]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        child = int(parent.stdout.readline())
-        wait_until(lambda: len(server.of("POST", BIND_PATH)) == MAX_BINDS)  # all slots taken, the rest waits
-        parent.kill()
-    wait_until(lambda: not _exists(child))
-    release.set()
-    time.sleep(0.2)
-    assert len(server.of("POST", BIND_PATH)) == MAX_BINDS
-
-
 def test_requests_of_many_threads_all_arrive(server: FakeApi, running: Running) -> None:
     numbers = count()
     paths = {}
@@ -397,11 +273,3 @@ def test_requests_of_many_threads_all_arrive(server: FakeApi, running: Running) 
     running.drain()
     assert {one.uid for one in running.results} == {f"u{number}" for number in range(400)}
     assert {one.outcome for one in running.results} == {"bound"}
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from scheduler.kube.binder import Binder
+from scheduler.kube.config import Connection
+from scheduler.kube.messages import BindRequest, BindResult, PodRef, RequestsDone
+from tests.kube.fake_api import replies
+from tests.support.waiting import wait_until
+
+POD = PodRef(namespace="default", name="a", uid="uid-a", resource_version="1")
+POD_PATH = "/api/v1/namespaces/default/pods/a"
+BIND_PATH = f"{POD_PATH}/binding"
+STATUS_PATH = f"{POD_PATH}/status"
+EVENTS_PATH = "/apis/events.k8s.io/v1/namespaces/default/events"
+
+CREATED = replies(201, {"kind": "Status", "status": "Success"})
+
+
+class Running:
+    def __init__(self, connection: Connection, **options: Any) -> None:
+        self.results: list[BindResult] = []
+        self.requests: list[RequestsDone] = []
+        self.deaths: list[str] = []
+        self.dropped: list[int] = []
+        self.binder = Binder(
+            connection,
+            self.results.extend,
+            self.deaths.append,
+            self.requests.extend,
+            self.dropped.append,
+            **options,
+        )
+        self.binder.start()
+
+    def bind(self, node: str = "n1", not_after: float = math.inf) -> BindResult:
+        """Bind the Pod, and wait for what comes of it."""
+        before = len(self.results)
+        self.binder.bind(BindRequest(pod=POD, node_name=node, scheduler_name="vane", not_after=not_after))
+        return wait_until(lambda: self.results[before:], timeout=10)[0]
+
+    def drain(self) -> None:
+        assert self.binder.drain(10.0)
