@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import ssl
 import time
 from collections.abc import Callable
@@ -96,8 +97,13 @@ class ApiHttp:
         if self._tls.reload():
             self._exchange_session()
 
-    async def request(self, method: str, path: str, body: bytes | None = None, content_type: str = JSON) -> Answer:
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, content_type: str = JSON, not_after: float = math.inf
+    ) -> Answer:
         """Send one request; a 401 is tried once more with the credentials that the parent then sends.
+
+        Nothing is sent after `not_after` (monotonic, in seconds), however long connecting or new credentials take;
+        a request that is under way then is given up.
 
         Raises
         ------
@@ -105,26 +111,30 @@ class ApiHttp:
             No whole answer came.
         """
         header = self._header
-        answer = await self._once(method, path, body, content_type)
+        answer = await self._once(method, path, body, content_type, not_after)
         if answer.code == 401 and await self._renewal(header):
-            answer = await self._once(method, path, body, content_type)
+            answer = await self._once(method, path, body, content_type, not_after)
         return answer
 
     async def close(self) -> None:
         await self._session.close()
 
-    async def _once(self, method: str, path: str, body: bytes | None, content_type: str) -> Answer:
+    async def _once(self, method: str, path: str, body: bytes | None, content_type: str, not_after: float) -> Answer:
+        started = time.monotonic()
+        left_s = min(self._timeout_s, not_after - started)
+        if left_s <= 0:
+            raise NoAnswerError("not sent: the deadline had passed", sent=False)
         headers = {"Accept": JSON, "User-Agent": USER_AGENT}
         if body is not None:
             headers["Content-Type"] = content_type
         if self._header is not None:
             headers["Authorization"] = self._header
-        started = time.monotonic()
         code = "<error>"
         try:
             async with self._session.request(
                 method, self._endpoint.host + path, data=body, headers=headers, proxy=self._endpoint.proxy,
                 ssl=self._ssl(), server_hostname=self._endpoint.server_name, allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(total=left_s, sock_connect=CONNECT_TIMEOUT_S),
             ) as response:  # fmt: skip
                 content = await response.read()
                 code = str(response.status)
@@ -155,7 +165,6 @@ class ApiHttp:
     def _new_session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=60.0),
-            timeout=aiohttp.ClientTimeout(total=self._timeout_s, sock_connect=CONNECT_TIMEOUT_S),
             auto_decompress=False,
             skip_auto_headers=("Accept-Encoding", "Content-Type"),
         )

@@ -78,10 +78,11 @@ class PodBinder:
         while True:
             # As late as can be: no request may leave after the lease may have passed to another replica.
             if self._clock() >= request.not_after:
-                return _result(request, "expired", message="not sent: the lease's deadline had passed")
+                state = "unanswered" if is_lost else "not sent"
+                return _result(request, "expired", message=f"{state}: the lease's deadline has passed")
             conflict = False
             try:
-                failure = answer = await self._http.request("POST", path, body)
+                failure = answer = await self._http.request("POST", path, body, not_after=request.not_after)
                 if answer.is_ok:
                     self._on_event(events.scheduled_event(request))
                     return _result(request, "bound", answer)

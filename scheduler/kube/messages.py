@@ -18,7 +18,8 @@ Outcome = Literal["bound", "conflict_same_node", "conflict_other_node", "deleted
 
 bound, conflict_same_node: the Pod is on the node asked for (the second: it already was, so an earlier request was
 carried out without us hearing of it). conflict_other_node: a lost race. deleted: gone, going, or another Pod of that
-name. gated: it has scheduling gates. expired: not sent, the lease's deadline had passed. failed: all else.
+name. gated: it has scheduling gates. expired: the lease's deadline passed before an answer came, mostly before anything
+was sent. failed: all else.
 """
 
 

@@ -33,6 +33,7 @@ class Running:
             **options,
         )
         self.binder.start()
+        assert self.binder.drain(30.0)  # it is up, so deadlines of tests don't count its start
 
     def bind(self, node: str = "n1", not_after: float = math.inf) -> BindResult:
         """Bind the Pod, and wait for what comes of it."""

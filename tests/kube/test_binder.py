@@ -141,6 +141,28 @@ def test_a_retry_past_the_deadline_is_not_sent_either(server: FakeApi, running: 
     assert len(server.of("POST", BIND_PATH)) == 1
 
 
+def test_a_bind_under_way_is_given_up_at_the_deadline(server: FakeApi, running: Running) -> None:
+    server.script("POST", BIND_PATH, hangs)
+    started = time.monotonic()
+    result = running.bind(not_after=started + 0.5)
+    assert time.monotonic() - started < 1.5
+    assert (result.outcome, result.message) == ("expired", "unanswered: the lease's deadline has passed")
+
+
+def test_new_credentials_do_not_lift_the_deadline(server: FakeApi, start: Callable[..., Running]) -> None:
+    first = iter([True])
+
+    def fetch() -> Token:
+        if not next(first, False):
+            time.sleep(1.0)
+        return Token("Bearer A")
+
+    running = start(connection_to(server.host, Credentials(fetch)))
+    server.script("POST", BIND_PATH, replies(401, status(401, "Unauthorized", "Unauthorized")))
+    assert running.bind(not_after=time.monotonic() + 0.8).outcome == "expired"
+    assert len(server.of("POST", BIND_PATH)) == 1
+
+
 def test_slow_binds_hold_nothing_else_up(server: FakeApi, running: Running) -> None:
     server.script("POST", BIND_PATH, hangs)
     fast = PodRef(namespace="default", name="b", uid="uid-b")
