@@ -107,8 +107,9 @@ def placed_usage(pod: Pod) -> tuple[Amounts, tuple[int, int]]:
     A Pod that is being resized occupies the most of what it asks for, was allotted and really has.
     """
     plain = _placed(pod, {})
-    at_pod_level = _pod_level(pod.spec.resources)
-    defaults = {name: amount for name, amount in DEFAULT_REQUESTS.items() if name not in at_pod_level}
+    # With requests at Pod level, a default stands only for what the Pod names nowhere, not in any container.
+    settled = plain if _pod_level(pod.spec.resources) else {}
+    defaults = {name: amount for name, amount in DEFAULT_REQUESTS.items() if name not in settled}
     padded = _placed(pod, defaults)
     return _counted(plain), (_rounded(CPU, padded.get(CPU, 0)), _rounded(MEMORY, padded.get(MEMORY, 0)))
 
