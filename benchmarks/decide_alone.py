@@ -29,7 +29,7 @@ from scheduler.signals.store import SignalStore
 
 _SIGNAL = """\
   use_{i}:
-    expr: max by (node) (use_{i})
+    expr: {expr}
     by: node
     unit: ratio
 """
@@ -42,9 +42,9 @@ _RULE = """\
 """
 
 
-def make_rules(n_rules: int) -> bytes:
+def make_rules(n_rules: int, expr: str = "max by (node) (use_{i})") -> bytes:
     """Return a rule file of `n_rules` rules that filter and score, each over a signal of its own."""
-    signals = "".join(_SIGNAL.format(i=i) for i in range(n_rules))
+    signals = "".join(_SIGNAL.format(i=i, expr=expr.format(i=i)) for i in range(n_rules))
     rules = "".join(_RULE.format(i=i) for i in range(n_rules))
     return f"apiVersion: vane.dev/v1\nkind: Rules\nsignals:\n{signals}rules:\n{rules}".encode()
 

@@ -33,10 +33,12 @@ class VaneProcess:
         prometheus: str | None = None,
         flags: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
+        is_audited: bool = True,
     ) -> None:
         self.port = free_port()
         self._report = folder / "violations.txt"
-        command = [sys.executable, "-W", "ignore", "-m", "tests.support.audited", str(self._report), "run"]
+        program = ["tests.support.audited", str(self._report)] if is_audited else ["scheduler"]
+        command = [sys.executable, "-m", *program, "run"]
         command += ["--kubeconfig", str(kubeconfig), "--secure-port", str(self.port)]
         command += [flag for path in rules for flag in ("--rules", str(path))]
         command += ["--prometheus", prometheus] if prometheus else []
