@@ -5,25 +5,44 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduler.framework.diagnosis import Diagnosis
-from scheduler.model.arrays import FloatArray, IntArray
+from scheduler.model.arrays import FloatArray, IntArray, Rows
 
 
 @dataclass(frozen=True, slots=True)
 class WeighedTerm:
-    """One plugin's or rule's part of the total.
+    """One plugin's or rule's part of the total, over the feasible nodes.
 
-    raw, values
-        (n_feasible,), before and after normalisation; `values` lie in 0..100.
-    contribution
-        int64 (n_feasible,) thousandths: rint(1000 · weight · value).
+    The columns may reach over all rows, then `rows` picks the feasible ones from them: most terms are looked
+    at for a few nodes only, or never.
     """
 
     plugin: str
     name: str
     weight: float
-    raw: IntArray | FloatArray
-    values: IntArray | FloatArray
-    contribution: IntArray
+    raw_column: IntArray | FloatArray
+    value_column: IntArray | FloatArray
+    contribution_column: IntArray
+    rows: Rows
+
+    @property
+    def raw(self) -> IntArray | FloatArray:
+        """(n_feasible,) before normalisation."""
+        return self.raw_column[self.rows]
+
+    @property
+    def values(self) -> IntArray | FloatArray:
+        """(n_feasible,) after normalisation, in 0..100."""
+        return self.value_column[self.rows]
+
+    @property
+    def contribution(self) -> IntArray:
+        """Thousandths, int64 (n_feasible,): rint(1000 · weight · value)."""
+        return self.contribution_column[self.rows]
+
+    def at(self, nodes: IntArray) -> tuple[IntArray | FloatArray, IntArray]:
+        """Return (values, contribution) of some feasible nodes, given by their index among them."""
+        index = nodes if isinstance(self.rows, slice) else self.rows[nodes]
+        return self.value_column[index], self.contribution_column[index]
 
 
 @dataclass(frozen=True, slots=True)

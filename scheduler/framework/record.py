@@ -144,7 +144,8 @@ def _count(refusal: Refusal) -> RefusalCount:
 
 
 def _term(term: WeighedTerm, top: IntArray) -> TermRecord:
-    return TermRecord(term.plugin, term.name, term.weight, term.values[top], term.contribution[top])
+    values, contribution = term.at(top)
+    return TermRecord(term.plugin, term.name, term.weight, values, contribution)
 
 
 def _rule_use(rule: Rule, snapshot: Snapshot, row: int) -> RuleUse:

@@ -38,15 +38,20 @@ def score_phase(
     scored, skipped = _run_prescore(pod, snapshot, profile, rows)
     observer.lap("PreScore", "Success")
     terms: list[WeighedTerm] = []
+    total: IntArray = np.zeros(len(feasible), dtype=np.int64)
+    columns: IntArray = np.zeros(snapshot.nodes.n_rows, dtype=np.int64)
     for plugin, weight in profile.score:
         if plugin.name in skipped:
             continue
         state = scored[plugin.name] if plugin.name in scored else states.get(plugin.name)
         for term in _call_score(plugin, state, pod, snapshot, rows):
-            terms.append(_weigh(plugin, term, weight, len(feasible)))
-    total = np.zeros(len(feasible), dtype=np.int64)
-    for weighed in terms:
-        total += weighed.contribution
+            if term.is_column:
+                terms.append(_weigh_column(plugin, term, weight, snapshot, rows))
+                columns += terms[-1].contribution_column
+            else:
+                terms.append(_weigh(plugin, term, weight, len(feasible)))
+                total += terms[-1].contribution_column
+    total += columns[rows]
     observer.lap("Score", "Success")
     return tuple(terms), total
 
@@ -95,15 +100,41 @@ def _call_score(
 
 
 def _weigh(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, n_feasible: int) -> WeighedTerm:
-    weight = profile_weight if term.weight is None else term.weight
-    if not 0 <= weight <= MAX_WEIGHT:
-        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight} for {term.name!r}')
+    weight = _weight(plugin, term, profile_weight)
     _check_shape(plugin, term.values, n_feasible)
     values = plugin.normalize(term)
     _check_shape(plugin, values, n_feasible)
     _check_range(plugin, values)
-    contribution: IntArray = np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)
-    return WeighedTerm(plugin.name, term.name, float(weight), term.values, values, contribution)
+    return WeighedTerm(plugin.name, term.name, weight, term.values, values, _contribution(values, weight), slice(None))
+
+
+def _weigh_column(
+    plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, snapshot: Snapshot, rows: Rows
+) -> WeighedTerm:
+    weight, values = _weight(plugin, term, profile_weight), term.values
+    _check_shape(plugin, values, snapshot.nodes.n_rows)
+
+    def contribution() -> IntArray:
+        _check_range(plugin, values)
+        return _contribution(values, weight)
+
+    column = snapshot.memo.get(("contribution", plugin.name, term.name, weight), (values,), contribution)
+    return WeighedTerm(plugin.name, term.name, weight, values, values, column, rows)
+
+
+def _weight(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int) -> float:
+    weight = float(profile_weight if term.weight is None else term.weight)
+    if not 0 <= weight <= MAX_WEIGHT:
+        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight} for {term.name!r}')
+    return weight
+
+
+def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:
+    if values.dtype == np.int64 and weight.is_integer():
+        # The same without a detour over floats: whole scores and weights have no fractions to round.
+        return values.astype(np.int64, copy=False) * (THOUSANDTHS * int(weight))
+    rounded: IntArray = np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)
+    return rounded
 
 
 def _check_shape(plugin: ScorePlugin, values: IntArray | FloatArray, n_feasible: int) -> None:

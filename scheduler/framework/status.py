@@ -63,8 +63,12 @@ class ScoreTerm:
 
     `values` is int64 or float64 (len(rows),); after `normalize` it must lie in 0..100. `weight` None means the
     plugin's weight in the profile; a rule brings its own (finite, 0..100).
+
+    `is_column`: `values` is a finished column instead, (n_rows,) over all rows and within 0..100 everywhere, that
+    is never written again and stays the same object as long as it holds: it is weighed once, not in each cycle.
     """
 
     name: str
     values: IntArray | FloatArray
     weight: float | None = None
+    is_column: bool = False

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from scheduler.errors import StaleSnapshotError
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
 from scheduler.model.state import ClusterState
@@ -64,6 +65,11 @@ class Snapshot:
     @property
     def generation(self) -> int:
         return self._state.nodes.generation
+
+    @property
+    def memo(self) -> Memo:
+        """What earlier cycles derived from columns that are still the same."""
+        return self._state.memo
 
     @property
     def nominated(self) -> dict[str, dict[str, PodInfo]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from scheduler.model.memo import Memo
 from scheduler.model.nodes import NodeTable
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
@@ -24,7 +25,7 @@ class ClusterState:
     """Nodes, the Pods on them and what the indexes count. Only the owner thread may change it.
 
     `nominated` holds pending Pods that preemption has promised a node, by node name.
-    `epoch` grows with every change that a Snapshot must not survive.
+    `epoch` grows with every change that a Snapshot must not survive. `memo` outlives snapshots.
     """
 
     nodes: NodeTable = field(default_factory=NodeTable)
@@ -32,6 +33,7 @@ class ClusterState:
     pods: dict[int, dict[str, PodInfo]] = field(default_factory=dict)
     nominated: dict[str, dict[str, PodInfo]] = field(default_factory=dict)
     epoch: int = 0
+    memo: Memo = field(default_factory=Memo)
 
     def set_node(self, node: Node) -> int:
         self.epoch += 1

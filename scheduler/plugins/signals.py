@@ -48,15 +48,15 @@ class SignalFilter(FilterPlugin):
             if rule.filter is None or rule.name in signals.open_valves or not _covers(rule, pod):
                 continue
             column = signals.columns.get(rule.signal)
-            n_rows = snapshot.nodes.n_rows
-            measured = np.zeros(n_rows, dtype=np.bool_) if column is None else column.has_sample
+            is_absent = column is None or column.freshness is Freshness.ABSENT
             tripped = signals.tripped.get(rule.name)
-            if tripped is not None:
-                refused = (tripped & measured)[rows]
-                rejections.append(Rejection(refused, _CODE, f'node(s) rejected by rule "{rule.name}"', rule.name))
+            # A node without a sample is never tripped, so the bits stand as they are until all samples are too old.
+            if tripped is not None and not is_absent:
+                reason = f'node(s) rejected by rule "{rule.name}"'
+                rejections.append(Rejection(tripped[rows], _CODE, reason, rule.name))
             if rule.filter.missing is FilterMissing.REJECT:
                 reason = f'node(s) without a sample for rule "{rule.name}"'
-                rejections.append(Rejection(~measured[rows], _CODE, reason, rule.name))
+                rejections.append(Rejection(_unmeasured(column, snapshot.nodes.n_rows)[rows], _CODE, reason, rule.name))
         return rejections
 
     def events(self) -> Sequence[EventInterest]:
@@ -67,6 +67,10 @@ class SignalFilter(FilterPlugin):
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
         )
+
+
+def _unmeasured(column: SignalColumn | None, n_rows: int) -> BoolArray:
+    return np.ones(n_rows, dtype=np.bool_) if column is None else ~column.has_sample
 
 
 def _a_verdict_changed(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
@@ -83,14 +87,21 @@ class SignalScore(PreScorePlugin, ScorePlugin):
 
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         return tuple(
-            ScoreTerm(
-                rule.name,
-                rule_scores(rule.score, snapshot.signals.columns.get(rule.signal), snapshot.nodes.alive)[rows],
-                rule_weight(rule.weight, snapshot.signals),
-            )
+            ScoreTerm(rule.name, _column_of(rule, snapshot), rule_weight(rule.weight, snapshot.signals), is_column=True)
             for rule in state
-            if rule.score is not None
         )
+
+
+def _column_of(rule: Rule, snapshot: Snapshot) -> FloatArray:
+    """Return the rule's scores over all rows; while the signal is fresh, the same array in cycle after cycle."""
+    score, column, alive = rule.score, snapshot.signals.columns.get(rule.signal), snapshot.nodes.alive
+    if score is None:
+        raise ValueError(f"rule {rule.name!r} has no score")
+    if column is None or column.freshness is not Freshness.FRESH:
+        return rule_scores(score, column, alive)
+    # Columns are aligned anew whenever a row gains or loses its node, so `alive` is part of their identity.
+    sources = (rule, column.values)
+    return snapshot.memo.get(("rule-scores", rule.name), sources, lambda: rule_scores(score, column, alive))
 
 
 def rule_weight(weight: float | WeightSignal, signals: SignalTable) -> float:

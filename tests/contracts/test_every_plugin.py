@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -173,7 +173,8 @@ def run_filter(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot, rows: Row
 
 def run_score(plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows = ALL) -> list[ScoreTerm]:
     skipped, state = state_of(plugin, pod, snapshot, rows, scoring=True)
-    return [] if skipped else list(plugin.score(state, pod, snapshot, rows))
+    terms = [] if skipped else plugin.score(state, pod, snapshot, rows)
+    return [replace(term, values=term.values[rows], is_column=False) if term.is_column else term for term in terms]
 
 
 def verdicts(rejections: Sequence[Rejection], n: int) -> list[set[tuple[int, str]]]:

@@ -75,18 +75,18 @@ class TestSignalFilter:
         assert set(refusals(SignalFilter(), make_pod(), snapshot)) == {"n0"}
 
     @pytest.mark.parametrize(
-        "columns",
+        ("columns", "tripped"),
         [
-            pytest.param({"cpu": column([NAN, NAN, NAN])}, id="no sample"),
-            pytest.param({"cpu": column([0.9, 0.9, 0.9], ABSENT_S)}, id="samples too old"),
-            pytest.param({}, id="never asked yet"),
+            pytest.param({"cpu": column([NAN, NAN, NAN])}, [False] * 3, id="no sample"),
+            pytest.param({"cpu": column([0.9, 0.9, 0.9], ABSENT_S)}, [True] * 3, id="samples too old"),
+            pytest.param({}, [], id="never asked yet"),
         ],
     )
     @pytest.mark.parametrize("missing", list(FilterMissing))
     def test_what_is_missing_is_refused_only_if_the_rule_says_so(
-        self, missing: FilterMissing, columns: dict[str, SignalColumn]
+        self, missing: FilterMissing, columns: dict[str, SignalColumn], tripped: list[bool]
     ) -> None:
-        snapshot = world(filtering(missing), columns, [True, True, True])
+        snapshot = world(filtering(missing), columns, tripped)
 
         expected = {} if missing is FilterMissing.ALLOW else {name: {UNMEASURED} for name in ("n0", "n1", "n2")}
         assert refusals(SignalFilter(), make_pod(), snapshot) == expected

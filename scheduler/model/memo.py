@@ -1,0 +1,34 @@
+"""Memo: what was derived from immutable columns, kept for the next cycles while those columns stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_CAPACITY = 1_024
+
+
+class Memo:
+    """Results by key, each with the very objects it was made from.
+
+    A result depends on its key and sources only, so asking the memo or computing again is the same: `decide`
+    stays pure. Sources are compared by identity and held, so that no other object can take their place.
+    """
+
+    def __init__(self, capacity: int = _CAPACITY) -> None:
+        self._capacity = capacity
+        self._entries: dict[Hashable, tuple[tuple[object, ...], Any]] = {}
+
+    def get(self, key: Hashable, sources: tuple[object, ...], compute: Callable[[], T]) -> T:
+        """Return the result for `key` and `sources`, computed now unless it is known."""
+        entry = self._entries.get(key)
+        if entry is not None and all(known is given for known, given in zip(entry[0], sources, strict=True)):
+            result: T = entry[1]
+            return result
+        result = compute()
+        self._entries[key] = (sources, result)
+        if len(self._entries) > self._capacity:
+            del self._entries[next(iter(self._entries))]
+        return result
