@@ -25,7 +25,7 @@ from scheduler.kube.binder import Binder
 from scheduler.kube.config import Connection, load_connection
 from scheduler.kube.messages import EventsDropped, PodRef
 from scheduler.kube.reflector import Reflector
-from scheduler.kube.resources import NODES, PODS
+from scheduler.kube.resources import KINDS
 from scheduler.kube.transport import Transport
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
@@ -48,7 +48,6 @@ log = logging.getLogger(__name__)
 
 _SWITCH_INTERVAL_S = 0.0005
 _DRAIN_EVENTS_S = 2.0
-_KINDS = (NODES, PODS)
 
 
 def run(settings: Settings) -> int:
@@ -91,6 +90,7 @@ class _Run:
             on_events_dropped=lambda count: self._inbox.put(BinderSaid([EventsDropped(count=count)])),
         )
         self._loader = loader
+        self._profile = Profile.build(settings.scheduler_name, default_chain())
 
     def run(self) -> int:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
@@ -102,7 +102,7 @@ class _Run:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         transport = Transport(self._connection, counting_requests(self._metrics, self._connection.host))
-        reflectors = [Reflector(kind, transport, self._inbox.put) for kind in _KINDS]
+        reflectors = [Reflector(KINDS[name], transport, self._inbox.put) for name in sorted(self._profile.kinds)]
         for reflector in reflectors:
             reflector.start()
         stop = self._loop(refresher).run()
@@ -117,7 +117,7 @@ class _Run:
 
     def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic
-        profile = Profile.build(settings.scheduler_name, default_chain())
+        profile = self._profile
         profiles = {profile.scheduler_name: profile}
         cache = Cache([index() for index in profile.indexes])
         queue = SchedulingQueue(profiles, cache.nominator, observer=CountingQueue(metrics))
@@ -135,7 +135,7 @@ class _Run:
             verdicts=verdicts,
             pages=Pages(world, metrics, clock),
             metrics=metrics,
-            kinds=frozenset(kind.name for kind in _KINDS),
+            kinds=profile.kinds,
             api_server=self._connection.host,
             first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
         )

@@ -22,6 +22,8 @@ from scheduler.framework.plugin import (
 UNREADABLE_PODS = "UnreadablePods"
 """The name under which the framework itself refuses a node whose Pods it cannot read."""
 
+_KINDS = {Resource.NODE: "Node", Resource.ASSIGNED_POD: "Pod", Resource.TARGET_POD: "Pod"}
+
 _POINTS = (PreEnqueuePlugin, QueueSortPlugin, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, BindPlugin)
 
 
@@ -47,6 +49,12 @@ class Profile:
     bind: tuple[BindPlugin, ...]
     events: Mapping[str, tuple[EventInterest, ...]]
     indexes: tuple[type[Index], ...]
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of objects to watch: nodes and Pods, and what the plugins' events are about."""
+        asked = {interest.resource for interests in self.events.values() for interest in interests}
+        return frozenset({"Node", "Pod"} | {_KINDS[resource] for resource in asked if resource in _KINDS})
 
     @classmethod
     def build(cls, scheduler_name: str, chain: Sequence[Enabled]) -> Profile:

@@ -41,3 +41,6 @@ NODES = ResourceKind(
     decode=decode_node,
     stub=lambda metadata: Node(metadata=metadata),
 )
+
+KINDS: Mapping[str, ResourceKind] = {kind.name: kind for kind in (NODES, PODS)}
+"""All kinds by name; a profile says which of them its plugins need."""

@@ -8,18 +8,23 @@ import sys
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from tests.support.ports import free_port
 from tests.support.process import Process
 from tests.support.waiting import wait_until
 
-# What `vane run` needs and no more: deploy/ will ship the same.
-RBAC_RULES = (
-    {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
-    {"apiGroups": [""], "resources": ["pods/status"], "verbs": ["patch"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-)
+_DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+
+
+def rbac_rules() -> list[dict[str, Any]]:
+    """Return the rules of the ClusterRole that is shipped: tests run with these rights and no others."""
+    documents = yaml.safe_load_all((_DEPLOY / "rbac.yaml").read_text())
+    role = next(document for document in documents if document["kind"] == "ClusterRole")
+    rules: list[dict[str, Any]] = role["rules"]
+    return rules
 
 
 class VaneProcess:
