@@ -22,10 +22,10 @@ StartVane = Callable[..., VaneProcess]
 def start_vane(control_plane: ControlPlane, api: KubeApi, tmp_path: Path) -> Iterator[StartVane]:
     """Start `vane run` as the user `vane`, with no more rights than it needs; it ends with the test."""
     api.grant("vane", rbac_rules())
-    kubeconfig = control_plane.make_kubeconfig("vane")
+    own = control_plane.make_kubeconfig("vane")
     started: list[VaneProcess] = []
 
-    def start(**arguments: Any) -> VaneProcess:
+    def start(kubeconfig: Path = own, **arguments: Any) -> VaneProcess:
         folder = tmp_path / f"vane-{len(started)}"
         folder.mkdir()
         vane = VaneProcess(folder, kubeconfig, **arguments)
