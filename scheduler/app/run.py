@@ -48,6 +48,7 @@ log = logging.getLogger(__name__)
 
 _SWITCH_INTERVAL_S = 0.0005
 _DRAIN_EVENTS_S = 2.0
+_STOP_REFLECTOR_S = 0.1
 
 
 def run(settings: Settings) -> int:
@@ -108,7 +109,8 @@ class _Run:
         stop = self._loop(refresher).run()
         log.info("vane ends", extra={"reason": stop.reason})
         for reflector in reflectors:
-            reflector.stop()
+            # One that waits for an answer cannot be woken; its thread ends with the process.
+            reflector.stop(_STOP_REFLECTOR_S)
         if stop.exit_code == 0:
             self._binder.drain(_DRAIN_EVENTS_S)
         self._binder.stop()

@@ -6,7 +6,10 @@ in a reader thread and handed on.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
+import socket
 import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -125,7 +128,9 @@ class Wire(Generic[Out, In]):
                 self._connection.send_bytes(self._encoder.encode(message))
             except OSError:
                 return
-        self._connection.close()
+        # Closing alone would reach nobody while our own reader still waits on the same socket.
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as ours:
+            ours.shutdown(socket.SHUT_RDWR)
 
     def _read(self) -> None:
         try:
@@ -133,3 +138,5 @@ class Wire(Generic[Out, In]):
                 self._receive(self._decoder.decode(self._connection.recv_bytes()))
         except (EOFError, OSError):
             self._closed()
+        finally:
+            self._connection.close()

@@ -27,7 +27,7 @@ def proxy(control_plane: ControlPlane) -> Iterator[WatchProxy]:
 
 
 def test_after_410_in_the_stream_nothing_is_lost_and_what_is_gone_is_gone(
-    api: KubeApi, start_vane: StartVane, proxy: WatchProxy, tmp_path: Path
+    api: KubeApi, proxy: WatchProxy, start_vane: StartVane, tmp_path: Path
 ) -> None:
     for name in ("a", "b"):
         api.create_node(name, cpu="2")

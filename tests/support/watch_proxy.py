@@ -92,10 +92,10 @@ class WatchProxy:
         self._port = self._runner.addresses[0][1]
 
     async def _close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
         if self._runner is not None:
             await self._runner.cleanup()
+        if self._session is not None:
+            await self._session.close()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None
