@@ -28,15 +28,11 @@ class SignalColumn:
         float64 (n_rows,), in the signal's unit. NaN: this node has no usable sample.
     age_s
         Seconds since evaluation plus the lag of the samples; inf if there never was an answer.
-    suspect
-        The data itself is doubtful: warnings in the answer, or fewer than 80 % of the nodes that the
-        last good answer covered.
     """
 
     signal: Signal
     values: FloatArray
     age_s: float
-    suspect: bool = False
 
     @property
     def freshness(self) -> Freshness:

@@ -1,4 +1,4 @@
-"""What crosses from the refresher's process to the deciding one: answers and rule sets, as msgpack."""
+"""What one query of a signal brought, as it crosses from the refresher process to the deciding one."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 
 from scheduler.model.arrays import FloatArray
-from scheduler.model.identity import NodeIdentity
-from scheduler.model.rules import RuleSet, Signal
+from scheduler.model.rules import Signal
 
 CLUSTER_KEYS: Final = ("",)
 """The one key of a signal that is a single number."""
@@ -90,36 +89,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         return np.frombuffer(self.values, dtype=np.float64)
 
 
-_ANSWER: Final = msgspec.msgpack.Decoder(SignalAnswer)
-_RULES: Final = msgspec.msgpack.Decoder(RuleSet)
-_IDENTITY: Final = msgspec.msgpack.Decoder(NodeIdentity)
-
-
 def signature(signal: Signal) -> str:
     """Return a short hash of what is measured and how it is read, without how often and for how long."""
     measured = (signal.expr, signal.by, signal.label, signal.unit, signal.range, signal.reduce)
     return hashlib.blake2b(msgspec.msgpack.encode(measured), digest_size=8).hexdigest()
-
-
-def encode_answer(answer: SignalAnswer) -> bytes:
-    return msgspec.msgpack.encode(answer)
-
-
-def decode_answer(data: bytes) -> SignalAnswer:
-    return _ANSWER.decode(data)
-
-
-def encode_rules(rules: RuleSet) -> bytes:
-    return msgspec.msgpack.encode(rules)
-
-
-def decode_rules(data: bytes) -> RuleSet:
-    return _RULES.decode(data)
-
-
-def encode_identity(identity: NodeIdentity) -> bytes:
-    return msgspec.msgpack.encode(identity)
-
-
-def decode_identity(data: bytes) -> NodeIdentity:
-    return _IDENTITY.decode(data)

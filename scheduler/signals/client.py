@@ -48,10 +48,8 @@ class QueryResult:
     series: list[Series]
     is_scalar: bool
     warnings: tuple[str, ...]
-    infos: tuple[str, ...]
     evaluated_at_s: float
     server_time_s: float | None
-    duration_s: float
 
 
 def check_prometheus_url(url: str) -> str:
@@ -126,10 +124,8 @@ class PrometheusClient:
             series=answer.series,
             is_scalar=answer.result_type == "scalar",
             warnings=answer.warnings,
-            infos=answer.infos,
             evaluated_at_s=_evaluated_at(sent_s, received_s, server_time_s, answer.server_date_s),
             server_time_s=server_time_s,
-            duration_s=received_s - sent_s,
         )
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class Freezer:
         absent: list[str] = []
         for name, aligned in self._aligned.items():
             age_s = max(now_s - aligned.as_of_s, 0.0)
-            columns[name] = SignalColumn(aligned.signal, aligned.values, age_s, aligned.is_suspect)
+            columns[name] = SignalColumn(aligned.signal, aligned.values, age_s)
             if age_s > aligned.signal.max_age_s:
                 absent.append(name)
         if is_new or len(absent) != len(self._absent) or self._absent.difference(absent):

@@ -53,7 +53,6 @@ class QueryAnswer(msgspec.Struct, gc=False):
     result_type: str
     series: list[Series]
     warnings: tuple[str, ...] = ()
-    infos: tuple[str, ...] = ()
     server_date_s: float | None = None
 
 
@@ -68,7 +67,6 @@ class _Envelope(msgspec.Struct):
     error_type: str = msgspec.field(name="errorType", default="")
     error: str = ""
     warnings: tuple[str, ...] | None = None
-    infos: tuple[str, ...] | None = None
 
 
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
@@ -93,10 +91,9 @@ class Bounds:
 class Access:
     """With what to present ourselves, and whom to trust; `ca_file` replaces the system's authorities."""
 
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     bearer_token_file: Path | None = None
     ca_file: Path | None = None
-    verify_tls: bool = True
 
 
 class TokenFile:
@@ -139,7 +136,7 @@ class PrometheusSession(requests.Session):
     def __init__(self, access: Access, bounds: Bounds, clock: Callable[[], float]) -> None:
         super().__init__()
         self.trust_env = False
-        self.verify = str(access.ca_file) if access.ca_file and access.verify_tls else access.verify_tls
+        self.verify = str(access.ca_file) if access.ca_file else True
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "vane", **access.headers}
         self._token_file = TokenFile(access.bearer_token_file, clock) if access.bearer_token_file else None
@@ -227,7 +224,7 @@ def parse_answer(body: bytes, date: str = "") -> QueryAnswer:
             raise WrongResultType(f"got a {kind!r}; write an expression that gives one number per series")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadAnswer(f"not an answer of Prometheus: {error}; it begins {body[:60]!r}") from error
-    return QueryAnswer(kind, series, envelope.warnings or (), envelope.infos or (), _unix_seconds(date))
+    return QueryAnswer(kind, series, envelope.warnings or (), _unix_seconds(date))
 
 
 def _unix_seconds(date: str) -> float | None:

@@ -51,7 +51,6 @@ class SignalStore:
         self._answers: TLRUCache[_Key, Held] = TLRUCache(_MAX_ANSWERS, ttu=_kept_until, timer=clock)
         self._names: dict[int, tuple[str, ...]] = {0: ()}
         self._signatures: Mapping[str, str] = {}
-        self._errors: Mapping[str, SignalAnswer] = {}
         self._known_absent: frozenset[str] = frozenset()
         self._published = Published()
         self._freezer = Freezer()
@@ -62,14 +61,9 @@ class SignalStore:
         return self._published.rules
 
     def answer(self, signal: str) -> SignalAnswer | None:
-        """Return the answer in force of a signal, for what is shown; None if there is none."""
+        """Return the answer in force of a signal, None if there is none."""
         held = self._published.held.get(signal)
         return None if held is None else held.answer
-
-    def last_error(self, signal: str) -> str:
-        """Return why the last query of a signal failed, empty if it did not."""
-        failed = self._errors.get(signal)
-        return "" if failed is None else failed.error
 
     def add_identity(self, identity: NodeIdentity) -> None:
         """Remember which nodes the answers of this generation speak of; to be called before one can arrive."""
@@ -89,7 +83,6 @@ class SignalStore:
         with self._lock:
             old, old_signatures = self._published, self._signatures
             self._signatures = {name: signature(signal) for name, signal in rules.signals.items()}
-            self._errors = {name: error for name, error in self._errors.items() if name in rules.signals}
             held = self._cached()
             before = {rule.name: rule for rule in old.rules.rules if rule.filter is not None}
             changed = set(before)
@@ -122,10 +115,7 @@ class SignalStore:
         """
         with self._lock:
             if answer.error:
-                self._errors = {**self._errors, answer.signal: answer}
                 return frozenset()
-            if answer.signal in self._errors:
-                self._errors = {name: error for name, error in self._errors.items() if name != answer.signal}
             key = (answer.signal, answer.signature)
             before = self._in_force(key)
             held = self._held(answer, before)

@@ -115,4 +115,4 @@ class FakeClient:
         if isinstance(found, QueryResult):
             return found
         series = [Series({"node": name}, (5000.0, str(value))) for name, value in found.items()]
-        return QueryResult(series, False, self.warnings, (), self._clock(), 5000.0, 0.0)
+        return QueryResult(series, False, self.warnings, self._clock(), 5000.0)

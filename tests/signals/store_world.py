@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from scheduler.model.identity import NodeIdentity
@@ -10,10 +12,12 @@ from scheduler.model.nodes import NodeTable
 from scheduler.model.rules import ByKind, Curve, Rule, RuleFilter, RuleScore, RuleSet, Signal
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
-from scheduler.signals.answers import SignalAnswer, decode_answer, encode_answer, signature
+from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.store import SignalStore
 from tests.builders import make_node
 from tests.signals.scripted import Clock
+
+T = TypeVar("T")
 
 NAN = math.nan
 CPU = Signal("cpu", "node_cpu", interval_s=15.0, max_age_s=60.0)
@@ -25,6 +29,11 @@ SCORED = Rule("scored", "cpu", score=RuleScore(Curve((0.0, 1.0), (100.0, 0.0))))
 
 def rules_of(*rules: Rule, signals: tuple[Signal, ...] = (CPU, ZONE, BURN), generation: int = 1) -> RuleSet:
     return RuleSet({signal.name: signal for signal in signals}, rules, generation)
+
+
+def crossed(value: T) -> T:
+    """Return what the other process gets of it."""
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(value), type=type(value))
 
 
 class World:
@@ -62,8 +71,7 @@ class World:
             "max_age_s": signal.max_age_s,
             "evaluated_at_s": self.clock.now_s,
         }
-        answer = SignalAnswer(**(known | kinds | fields))  # type: ignore[arg-type]  # fields by name
-        return decode_answer(encode_answer(answer))
+        return crossed(SignalAnswer(**(known | kinds | fields)))  # type: ignore[arg-type]  # fields by name
 
     def publish(self, values: Mapping[str, float], signal: Signal = CPU, **fields: object) -> frozenset[str]:
         return self.store.publish(self.answer(signal, values, **fields))

@@ -10,13 +10,14 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.nodes import NodeTable
 from scheduler.model.rules import ByKind, Rule, RuleFilter, RuleSet, Signal
 from scheduler.model.views import NodeView
-from scheduler.signals.answers import decode_answer, encode_answer
+from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.client import ClientSettings, PrometheusClient
 from scheduler.signals.lag import lag_of, lag_query
 from scheduler.signals.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData, WrongResultType
 from scheduler.signals.refresher import Refresher
 from scheduler.signals.store import SignalStore
 from tests.builders import make_node
+from tests.signals.store_world import crossed
 from tests.support.exporter import NodeExporter
 from tests.support.plugin import StartPrometheus
 from tests.support.prometheus import PrometheusServer
@@ -83,6 +84,10 @@ def test_the_lag_is_that_of_the_scrapes_and_old_samples_end(
     wait_until(lambda: len(client.query("node_load1", lookback_s=60.0).series) == 2, 10.0, "the dead node's end")
 
 
+def last_error(said: list[tuple[SignalAnswer, frozenset[str]]]) -> str:
+    return next(answer.error for answer, _ in reversed(said) if answer.signal == "load")
+
+
 def test_from_prometheus_to_a_table_and_through_an_outage(prometheus: PrometheusServer, exporter: NodeExporter) -> None:
     table = NodeTable()
     for name in NODES:
@@ -90,10 +95,8 @@ def test_from_prometheus_to_a_table_and_through_an_outage(prometheus: Prometheus
     identity = NodeIdentity.of(1, [node for node in table.objects if node is not None])
     store = SignalStore()
     store.add_identity(identity)
-    changed: list[frozenset[str]] = []
-    refresher = Refresher(
-        client_of(prometheus), lambda answer: changed.append(store.publish(decode_answer(encode_answer(answer))))
-    )
+    said: list[tuple[SignalAnswer, frozenset[str]]] = []
+    refresher = Refresher(client_of(prometheus), lambda answer: said.append((answer, store.publish(crossed(answer)))))
     rules = RuleSet({signal.name: signal for signal in (LOAD, BUSY, TWICE)}, (HIGH,), 1)
 
     def columns() -> dict[str, list[float]]:
@@ -114,13 +117,13 @@ def test_from_prometheus_to_a_table_and_through_an_outage(prometheus: Prometheus
 
         exporter.set_gauge("n2", "node_load1", 9.0)
         wait_until(lambda: columns()["load"][1] == 9.0, 10.0, "the new value")
-        assert frozenset({"high"}) in changed
+        assert frozenset({"high"}) in [changed for _, changed in said]
         frozen = store.freeze(NodeView(table), time.monotonic())
         assert frozen.tripped["high"].tolist() == [False, True, False]
         assert frozen.columns["load"].age_s < 4.0
 
         prometheus.kill()
-        wait_until(lambda: store.last_error("load"), 10.0, "the outage to be noticed")
+        wait_until(lambda: last_error(said), 10.0, "the outage to be noticed")
         with pytest.raises(PrometheusUnreachable):
             client_of(prometheus).query("up")
         assert columns()["load"][1] == 9.0, "the last answer holds on"
@@ -128,6 +131,6 @@ def test_from_prometheus_to_a_table_and_through_an_outage(prometheus: Prometheus
         assert not store.freeze(NodeView(table), time.monotonic()).tripped["high"].any()
 
         prometheus.restart()
-        wait_until(lambda: not store.last_error("load"), 25.0, "the recovery")
+        wait_until(lambda: not last_error(said), 25.0, "the recovery")
     finally:
         refresher.stop()

@@ -82,7 +82,7 @@ def test_the_lag_query_speaks_of_every_selector() -> None:
 )
 def test_the_lag_is_that_of_the_worst_selector(values: list[str], lag_s: float | None) -> None:
     series = [Series({}, (1000.0, value)) for value in values]
-    result = QueryResult(series, False, (), (), 5.0, 1000.0 if values else None, 0.0)
+    result = QueryResult(series, False, (), 5.0, 1000.0 if values else None)
     assert (lag_of(result) or 0.0) == (lag_s or 0.0)
 
 
@@ -116,9 +116,9 @@ def test_after_max_age_a_smaller_answer_is_the_new_measure() -> None:
 
 def test_kinds_of_signals() -> None:
     zoned = World(Signal("z", "zone_p99", by=ByKind.LABEL, label="zone"))
-    found = zoned.ask(QueryResult([Series({"zone": "z1"}, (1.0, "2"))], False, (), (), 1.0, 1.0, 0.0))
+    found = zoned.ask(QueryResult([Series({"zone": "z1"}, (1.0, "2"))], False, (), 1.0, 1.0))
     assert (found.by_label, found.values, found.n_mapped) == ({"z1": 2.0}, b"", 1)
-    scalar = QueryResult([Series(value=(1.0, "4"))], True, (), (), 1.0, 1.0, 0.0)
+    scalar = QueryResult([Series(value=(1.0, "4"))], True, (), 1.0, 1.0)
     assert World(Signal("c", "scalar(x)", by=ByKind.CLUSTER)).ask(scalar).value == 4.0
     with pytest.raises(WrongResultType, match="by: cluster"):
         World().ask(scalar)
