@@ -33,6 +33,7 @@ FlagValue = str | bool | Sequence[str]
 # A Service named vane or vane-x puts these into every container of its namespace.
 _SERVICE_LINK: Final = re.compile(r"VANE_(.+_)?(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_\d+_.+)?)")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"([!-~\x80-\xff]([\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 
 
 def _as_path(value: object) -> object:
@@ -62,7 +63,7 @@ def _as_headers(value: object) -> object:
     else:
         raise ValueError
     for pair in pairs:
-        if len(pair) != 2 or not _HEADER_NAME.fullmatch(str(pair[0])) or re.search(r"[\r\n\0]", str(pair[1])):
+        if len(pair) != 2 or not _HEADER_NAME.fullmatch(str(pair[0])) or not _HEADER_VALUE.fullmatch(str(pair[1])):
             raise ValueError
     return tuple(pairs)
 

@@ -111,6 +111,8 @@ def test_settings_are_immutable_and_picklable() -> None:
 def test_headers_are_not_shown() -> None:
     assert "secret" not in repr(PrometheusSettings(headers=(("X-Api-Key", "secret"),)))
     assert "secret" not in message({"prometheus-header": ["X Api Key=secret"]})
+    assert "secret" not in message({"prometheus-header": ["X-Api-Key= secret"]})
+    assert "secret" not in message({"prometheus-header": ["X-Api-Key=secret\N{EURO SIGN}"]})
     assert "secret" not in message({"prometheus": "http://user:secret@h"})
 
 

@@ -98,6 +98,7 @@ class Refresher:
             for name in self._askers.keys() - rules.signals.keys():
                 self._timetable.cancel(name)
                 del self._askers[name]
+                self._complaints.pop(name, None)
             added = []
             for name, signal in rules.signals.items():
                 known = self._askers.get(name)
@@ -122,10 +123,10 @@ class Refresher:
 
     def set_identity(self, identity: NodeIdentity) -> None:
         """Map series to these nodes from now on; where many are new, ask at once."""
-        resolver = NodeResolver(identity)
-        n_new = len(resolver.known_names - self._resolver.known_names)
+        resolver, before = NodeResolver(identity), self._resolver
+        n_new = len(resolver.known_names - before.known_names)
         self._resolver = resolver
-        if n_new > _NOTABLE_SHARE_OF_NEW_NODES * len(identity.names):
+        if not _knows_nodes(before) or n_new > _NOTABLE_SHARE_OF_NEW_NODES * len(identity.names):
             with self._lock:
                 self._ask_once(asker for asker in self._askers.values() if asker.signal.by is ByKind.NODE)
 
@@ -163,7 +164,7 @@ class Refresher:
 
     def _refresh(self, asker: SignalAsker) -> None:
         name = asker.signal.name
-        if self._is_stopped:
+        if self._is_stopped or (asker.signal.by is ByKind.NODE and not _knows_nodes(self._resolver)):
             return
         if asker.is_slow and self._timetable.is_fast_thread():
             self._ask_once([asker])
@@ -190,6 +191,12 @@ class Refresher:
         except QueryError as error:
             answer = asker.failure(error, self._rules_generation)
             self._note_failure(asker, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours, logged as that
+            # It must end like any failure: a breaker whose one attempt never ends would let nothing be asked again.
+            _LOG.exception("asking for signal %s failed", name)
+            fault = QueryError(type(error).__name__)
+            answer = asker.failure(fault, self._rules_generation)
+            self._note_failure(asker, fault)
         else:
             asker.breaker.succeeded()
             self._observer.answered(answer)
@@ -230,6 +237,11 @@ class Refresher:
             _LOG.warning("signal %s: %s", name, complaint, extra=details)
         else:
             _LOG.info("signal %s is well again", name, extra=details)
+
+
+def _knows_nodes(resolver: NodeResolver) -> bool:
+    """Whether the nodes were ever told: without them every series of a node would go unmapped, and count as asked."""
+    return resolver.identity.generation > 0
 
 
 def complaint_of(answer: SignalAnswer) -> str:

@@ -180,6 +180,9 @@ class PrometheusSession(requests.Session):
                 body = self._read(response, deadline_s)
         except (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError) as error:
             raise QueryTimeout(f"no answer within {self._bounds.read_s:g} s: {_root(error)}") from error
+        except (requests.exceptions.InvalidHeader, UnicodeEncodeError):
+            # Its text would show the value, which may be a password.
+            raise CredentialsUnreadable("a header's value is none that HTTP can carry") from None
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
             raise PrometheusUnreachable(_root(error)) from error
         answer = PrometheusResponse()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.rules import RuleSet, Signal
+from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.query_errors import PrometheusUnreachable, QueryRejected
 from scheduler.signals.refresher import Refresher
@@ -181,6 +181,36 @@ def test_many_new_nodes_are_asked_for_at_once(world: World) -> None:
     assert (world.published[1].n_mapped, world.published[1].identity_generation) == (1, 2)
 
 
+def test_what_is_by_node_is_asked_once_the_nodes_are_known() -> None:
+    client, published = FakeClient(), list[SignalAnswer]()
+    refresher = Refresher(client, published.append)
+    try:
+        refresher.set_rules(rules_of(fast("cpu", interval_s=60.0), Signal("burn", "burn_expr", ByKind.CLUSTER)))
+        wait_until(lambda: published, 2.0, "the signal of the cluster")
+        time.sleep(0.2)
+        assert {answer.signal for answer in published} == {"burn"}, "an answer without nodes would pass for one"
+        refresher.set_identity(NodeIdentity(1))
+        wait_until(lambda: "cpu" in {answer.signal for answer in published}, 2.0, "the signal by node, with no node")
+    finally:
+        refresher.stop()
+
+
+def test_a_fault_of_ours_is_a_failure_and_does_not_end_the_asking(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fault() -> dict[str, float]:
+        raise ZeroDivisionError("a bug")
+
+    world.client.answers["cpu_expr"] = PrometheusUnreachable("refused")
+    world.refresher.set_rules(rules_of(fast("cpu")))
+    wait_until(lambda: ("cpu", "outage") in world.observer.skipped, 3.0, "the outage")
+    world.client.answers["cpu_expr"] = fault
+    wait_until(lambda: ("cpu", "other") in world.observer.done, 5.0, "the one attempt to fail otherwise")
+    assert "ZeroDivisionError: a bug" in caplog.text
+    world.client.answers["cpu_expr"] = {"a": 1}
+    wait_until(lambda: not world.published[-1].error, 5.0, "recovery")
+
+
 def test_refresh_now_asks_for_everything_once(world: World) -> None:
     world.refresher.swap(rules_of(fast("one", interval_s=60.0), fast("two", interval_s=60.0)), lambda _: None)
     wait_until(lambda: len(world.published) == 2, 2.0, "the first answers")
@@ -226,7 +256,7 @@ def test_nothing_is_published_after_stop(world: World) -> None:
 def test_a_hung_query_does_not_hold_the_end_of_the_process() -> None:
     program = """
 import threading
-from scheduler.model.rules import RuleSet, Signal
+from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.refresher import Refresher
 asked = threading.Event()
 class Hung:
@@ -234,7 +264,7 @@ class Hung:
         asked.set()
         threading.Event().wait()
 refresher = Refresher(Hung(), print)
-refresher.set_rules(RuleSet({"s": Signal("s", "x")}, (), 1))
+refresher.set_rules(RuleSet({"s": Signal("s", "x", ByKind.CLUSTER)}, (), 1))
 assert asked.wait(5.0)
 refresher.stop()
 """

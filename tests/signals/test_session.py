@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import ssl
 import time
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -179,6 +180,15 @@ def test_headers_are_sent_and_cookies_are_not_kept() -> None:
         client.query("up")
         assert server.requests[1].headers["X-Scope-OrgID"] == "team"
         assert "Cookie" not in server.requests[1].headers
+
+
+@pytest.mark.parametrize("value", [" secret", "secret\N{EURO SIGN}"])
+def test_a_header_that_cannot_be_sent_is_not_shown(value: str) -> None:
+    access = Access(headers={"Authorization": value})
+    assert "secret" not in repr(access)
+    with scripted(always(GOOD)) as server, pytest.raises(CredentialsUnreadable) as caught:
+        client_of(server.url, access).query("up")
+    assert "secret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_the_environment_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
