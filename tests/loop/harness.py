@@ -75,7 +75,7 @@ class Harness:
         self.cycle = SchedulingCycle(
             self.world, profiles, binding, failure, CycleObserver(metrics, self.clock), self.clock
         )
-        parts = Parts(
+        self.parts = Parts(
             world=self.world,
             router=Router(cache, queue, profiles),
             cycle=self.cycle,
@@ -87,7 +87,11 @@ class Harness:
             api_server="https://api",
             first_answers_s=first_answers_s,
         )
-        self.loop = SchedulingLoop(self.inbox, parts, self.identities.append, self.clock)
+        self.loop = self.loop_with(self.clock)
+
+    def loop_with(self, clock: Callable[[], float]) -> SchedulingLoop:
+        """Return a loop over the same world that reads another clock."""
+        return SchedulingLoop(self.inbox, self.parts, self.identities.append, clock)
 
     def clock(self) -> float:
         self.now_s += self.seconds_per_look

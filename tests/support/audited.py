@@ -9,13 +9,14 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 
 from scheduler.cli import main
 from scheduler.loop.scheduler import SchedulingLoop
 
-_FORBIDDEN = ("open", "os.open", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "time.sleep")
+_FORBIDDEN = ("open", "os.open", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname")
 _LOOP = SchedulingLoop.run.__code__
 
 
@@ -43,8 +44,14 @@ def audit(report: Path) -> None:
             while True:
                 file.write(found.get() + "\n")
 
+    def profile(_frame: FrameType, event: str, called: object) -> None:
+        # A sleep is no audit event before Python 3.13, but a call into C like any other.
+        if event == "c_call" and called is time.sleep and _is_deciding():
+            found.put("time.sleep")
+
     threading.Thread(target=write, daemon=True).start()
     sys.addaudithook(hook)
+    sys.setprofile(profile)
 
 
 if __name__ == "__main__":
