@@ -100,7 +100,9 @@ class RefresherLink:
             case Answer():
                 self._inbox.put(SignalAnswered(message.answer))
             case Rules():
+                # A process that takes over goes on from here, not from where the first one began.
                 self._rules = message.rules
+                self._start = self._start._replace(loader=message.loader)
                 self._inbox.put(RulesLoaded(message.rules))
             case ReloadFailed():
                 self._inbox.put(RulesRefused(message.message))

@@ -150,7 +150,7 @@ class RefresherProcess:
 
     def _loaded(self, rules: RuleSet) -> None:
         def announce(rules: RuleSet) -> None:
-            self._wire.send(Rules(rules))
+            self._wire.send(Rules(rules, self._loader.state))
             self._reloaded(rules)
 
         if self._refresher is None:

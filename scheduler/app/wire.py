@@ -65,6 +65,7 @@ class Rules(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: a rule set to swap in; its new signals have been asked."""
 
     rules: RuleSet
+    loader: LoaderState
 
 
 class ReloadFailed(msgspec.Struct, frozen=True, tag=True):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import StartVane
+from tests.e2e.world import refuse_above, replace_file, rules
 from tests.support import manifests
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi
@@ -87,9 +88,15 @@ def test_without_its_binder_it_cannot_go_on(api: KubeApi, start_vane: StartVane)
     assert "the binder process ended by itself" in vane.process.log_text()
 
 
-def test_without_its_refresher_it_schedules_on_and_gets_a_new_one(api: KubeApi, start_vane: StartVane) -> None:
+def test_without_its_refresher_it_schedules_on_and_gets_a_new_one(
+    api: KubeApi, start_vane: StartVane, tmp_path: Path
+) -> None:
     api.create_node("a")
-    vane = start_vane()
+    rule_file = tmp_path / "rules.yaml"
+    rule_file.write_text(rules())
+    vane = start_vane(rules=[rule_file])
+    replace_file(rule_file, rules(refuse_above(0.8)))
+    vane.wait_for_metric("vane_rules_loaded", 1)
     refresher = _child(vane, "refresher_process")
 
     os.kill(refresher, signal.SIGKILL)
@@ -98,6 +105,10 @@ def test_without_its_refresher_it_schedules_on_and_gets_a_new_one(api: KubeApi, 
     assert api.wait_bound("meanwhile") == "a"
     wait_until(vane.is_ready, 15.0, "the pages of the new refresher")
     assert _child(vane, "refresher_process") != refresher
+    # It goes on from the rules in force: an edit is found, and nothing else is taken for one.
+    replace_file(rule_file, rules(refuse_above(0.8), refuse_above(0.9, "second")))
+    vane.wait_for_metric("vane_rules_loaded", 2)
+    assert vane.process.log_text().count("rules are in force") == 2
 
 
 def _children(pid: int) -> list[int]:
