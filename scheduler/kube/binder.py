@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -82,7 +83,7 @@ class Binder:
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._renew = threading.Event()
-        self._refused: list[str | None] = []
+        self._refused: deque[str | None] = deque()
         self._token: Token | None = None
         self._drained = threading.Condition()
         self._drain_asked = 0
@@ -201,6 +202,11 @@ class Binder:
                 self._sock().sendall(messages.encode(batch))
             except OSError:
                 return  # the reader notices too, and says so
+            except Exception:
+                # A fault of ours. Binds that wait for ever would be worse than an end: now the reader says so.
+                log.exception("binder: requests cannot be sent")
+                self._shut_down()
+                return
             if ended:
                 return
 
@@ -264,13 +270,17 @@ class Binder:
         while not self._stopping.is_set():
             self._renew.wait(self._credentials_check_s)
             self._renew.clear()
-            refused, self._refused = self._refused, []
-            for header in refused:
-                self._connection.invalidate(header)
+            refused = False
+            while self._refused:
+                refused = True
+                self._connection.invalidate(self._refused.popleft())
             try:
                 token = self._connection.credentials.token()
             except CredentialsError as error:
                 log.error("binder: no credentials: %s", error)
+                continue
+            except Exception:  # a fault of ours; credentials may still be had next time
+                log.exception("binder: no credentials")
                 continue
             if refused or token != self._token:
                 self._token = token

@@ -152,7 +152,8 @@ def _connection(configuration: Configuration, fetch: Callable[[], Token], source
     if proxy is not None and should_bypass_proxies(host, configuration.no_proxy or ""):
         proxy = None
     if proxy is not None and not proxy.startswith(("http://", "https://")):
-        raise ConfigError(f"{source}: proxy {proxy!r} is not supported; write an http:// or https:// proxy")
+        shown = f"of scheme {proxy.partition('://')[0]}" if "://" in proxy else "without a scheme"  # no password in it
+        raise ConfigError(f"{source}: a proxy {shown} is not supported; write an http:// or https:// proxy")
     endpoint = Endpoint(
         host=host,
         server_name=configuration.tls_server_name or None,

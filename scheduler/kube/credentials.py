@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scheduler.errors import VaneError
@@ -32,7 +32,7 @@ class Token:
     `header` is the whole Authorization header, None for anonymous or certificate-only users.
     """
 
-    header: str | None
+    header: str | None = field(repr=False)
     lifetime_s: float = math.inf
     cert_file: str | None = None
     key_file: str | None = None

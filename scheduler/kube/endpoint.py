@@ -34,6 +34,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     key_file: str | None = None
     proxy: str | None = None
 
+    def __repr__(self) -> str:
+        """Name the host only: a proxy's URL may hold a password."""
+        return f"Endpoint({self.host})"
+
     @property
     def is_tls(self) -> bool:
         return self.host.startswith("https://")

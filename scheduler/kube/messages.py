@@ -27,6 +27,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag=True, tag
     """Base of everything on the socket."""
 
 
+def _without_header(message: Message) -> str:
+    """The repr of a message that carries an Authorization header, which no log and no traceback may show."""
+    return f"{type(message).__name__}(header=…)"
+
+
 class BinderConnection(Message, frozen=True):
     """The first message to the child: where and as whom."""
 
@@ -35,6 +40,8 @@ class BinderConnection(Message, frozen=True):
     cert_file: str | None = None
     key_file: str | None = None
 
+    __repr__ = _without_header
+
 
 class Credentials(Message, frozen=True):
     """From now on use this Authorization header and, if named, this client certificate."""
@@ -42,6 +49,8 @@ class Credentials(Message, frozen=True):
     header: str | None
     cert_file: str | None = None
     key_file: str | None = None
+
+    __repr__ = _without_header
 
 
 class PodRef(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
@@ -133,6 +142,8 @@ class Unauthorized(Message, frozen=True):
     """The API server answered 401 to this header; Credentials are awaited."""
 
     header: str | None
+
+    __repr__ = _without_header
 
 
 class LogLine(Message, frozen=True):
