@@ -164,7 +164,10 @@ class Metrics:
             "vane_watch_events_total", "Watch events received, by kind of object and type of event.", "kind", "type"
         )
         self.watch_restarts = self._counter(
-            "vane_watch_restarts_total", "Watches begun again, by kind of object and reason.", "kind", "reason"
+            "vane_watch_restarts_total",
+            "Watches begun again: closed, expired, timeout, disconnected, error, malformed.",
+            "kind",
+            "reason",
         )
         self.unreadable_objects = self._gauge(
             "vane_unreadable_objects", "Objects set aside because they cannot be read, by kind.", "kind"

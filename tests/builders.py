@@ -28,7 +28,9 @@ def pod_of(fields: Mapping[str, Any]) -> PodInfo:
 
 def node_of(fields: Mapping[str, Any]) -> Node:
     """Decode a Node from its JSON fields."""
-    return decode_node(msgspec.json.encode(fields))
+    node = decode_node(msgspec.json.encode(fields))
+    assert isinstance(node, Node), node
+    return node
 
 
 def make_pod(

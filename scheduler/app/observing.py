@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.kube.reflector import RestartObserver
 from scheduler.kube.transport import RequestObserver
 from scheduler.metrics import Metrics
 from scheduler.signals.answers import SignalAnswer
@@ -27,6 +28,11 @@ def counting_requests(metrics: Metrics, host: str) -> RequestObserver:
         metrics.rest_client_request_duration(verb, host).observe(duration_s)
 
     return done
+
+
+def counting_restarts(metrics: Metrics) -> RestartObserver:
+    """Return the observer of the reflectors."""
+    return lambda kind, reason: metrics.watch_restarts(kind, reason).inc()
 
 
 class CountingRefresher:

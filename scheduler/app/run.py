@@ -14,7 +14,7 @@ from types import FrameType
 from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
-from scheduler.app.observing import CountingQueue, counting_requests
+from scheduler.app.observing import CountingQueue, counting_requests, counting_restarts
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.cluster.cache import Cache
@@ -103,7 +103,10 @@ class _Run:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         transport = Transport(self._connection, counting_requests(self._metrics, self._connection.host))
-        reflectors = [Reflector(KINDS[name], transport, self._inbox.put) for name in sorted(self._profile.kinds)]
+        on_restart = counting_restarts(self._metrics)
+        reflectors = [
+            Reflector(KINDS[name], transport, self._inbox.put, on_restart) for name in sorted(self._profile.kinds)
+        ]
         for reflector in reflectors:
             reflector.start()
         stop = self._loop(refresher).run()

@@ -12,7 +12,7 @@ from scheduler.cluster.cache import Cache, CachedPod, is_same_version
 from scheduler.cluster.changes import bound_to, node_changes, pod_added, pod_changes, pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, Resource
-from scheduler.model.objects import Node, Pod, PodSpec, UnreadablePod
+from scheduler.model.objects import Node, Pod, PodSpec, UnreadableNode, UnreadablePod
 from scheduler.model.pods import PodInfo
 
 _log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 DELETED = "DELETED"
 _TERMINAL = ("Succeeded", "Failed")
 
-Object = Pod | UnreadablePod | Node
+Object = Pod | UnreadablePod | Node | UnreadableNode
 
 
 def _nobody(_uid: str) -> None:
@@ -80,11 +80,13 @@ class Router:
         CacheCorruptedError
             As `Cache.add_pod`.
         """
-        if isinstance(item, Node):
+        if isinstance(item, Node | UnreadableNode):
             if type_ == DELETED:
                 self._node_deleted(item.metadata.name, now_s)
-            else:
+            elif isinstance(item, Node):
                 self._node_set(item, now_s)
+            else:
+                self._node_unreadable(item, now_s)
             return
         uid, key = item.metadata.uid, f"{item.metadata.namespace}/{item.metadata.name}"
         namesake = self._uid_of.get(key, uid)
@@ -99,12 +101,6 @@ class Router:
                 self._assigned(pod, problem, now_s)
             elif pod.pod.spec.scheduler_name in self._scheduler_names:
                 self._pending(pod, problem, now_s)
-
-    def node_unreadable(self, name: str, problem: str, now_s: float) -> None:
-        """Set aside a node of which only the name could be read."""
-        old = self._cache.set_node_aside(name, problem)
-        if old is not None:
-            self._queue.on_event(ClusterEvent.of(Resource.NODE, Action.DELETE, old), now_s)
 
     # -- nodes ----------------------------------------------------------------------------------------------
 
@@ -122,6 +118,11 @@ class Router:
             events = node_changes(old, node)
         for event in events:
             self._queue.on_event(event, now_s)
+
+    def _node_unreadable(self, node: UnreadableNode, now_s: float) -> None:
+        old = self._cache.set_node_aside(node.metadata.name, node.problem)
+        if old is not None:
+            self._queue.on_event(ClusterEvent.of(Resource.NODE, Action.DELETE, old), now_s)
 
     def _node_deleted(self, name: str, now_s: float) -> None:
         old = self._cache.remove_node(name)

@@ -10,16 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import aiohttp
-import msgspec
 
 from scheduler.errors import VaneError
 from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, USER_AGENT, Endpoint, TlsContext
+from scheduler.kube.status import status_of
 
 REQUEST_TIMEOUT_S = 30.0
 MAX_CONNECTIONS = 64
 
-_RENEWAL_S = 10.0
+RENEWAL_S = 10.0
+"""How long a request that was refused waits for other credentials."""
+
 _OLD_SESSION_S = 60.0
 
 JSON = "application/json"
@@ -32,14 +34,6 @@ class NoAnswerError(VaneError):
     def __init__(self, message: str, sent: bool) -> None:
         self.sent = sent
         super().__init__(message)
-
-
-class _Status(msgspec.Struct):
-    reason: str = ""
-    message: str = ""
-
-
-_status = msgspec.json.Decoder(_Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +49,7 @@ class Answer:
     @property
     def message(self) -> str:
         """The text of the Status object that API errors are, else the start of the body."""
-        try:
-            return _status.decode(self.body).message
-        except msgspec.DecodeError:
-            return self.body[:200].decode("utf-8", "replace")
+        return status_of(self.body).message
 
 
 class ApiHttp:
@@ -71,12 +62,14 @@ class ApiHttp:
         on_done: Callable[[str, str, float], None],
         on_unauthorized: Callable[[str | None], None],
         timeout_s: float = REQUEST_TIMEOUT_S,
+        renewal_s: float = RENEWAL_S,
     ) -> None:
         self._endpoint = endpoint
         self._header = header
         self._on_done = on_done
         self._on_unauthorized = on_unauthorized
         self._timeout_s = timeout_s
+        self._renewal_s = renewal_s
         self._tls = TlsContext(endpoint)
         self._session = self._new_session()
         self._renewed = asyncio.Event()
@@ -154,8 +147,9 @@ class ApiHttp:
             self._has_asked = True
             self._on_unauthorized(refused)
         try:
-            await asyncio.wait_for(self._renewed.wait(), _RENEWAL_S)
+            await asyncio.wait_for(self._renewed.wait(), self._renewal_s)
         except TimeoutError:
+            self._has_asked = False  # the next one refused asks again
             return False
         return True
 

@@ -13,6 +13,7 @@ from scheduler.kube import events
 from scheduler.kube.binder_http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
 from scheduler.kube.binder_retry import Chance, Tries
 from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.model.objects import MALFORMED_JSON
 
 log = logging.getLogger(__name__)
 
@@ -101,14 +102,14 @@ class PodBinder:
 
     async def _resolve(self, request: BindRequest, conflict: Answer, is_lost: bool) -> BindResult | None:
         """Ask what became of the Pod; None: nothing speaks against binding it, so try again."""
-        answer = await self._http.request("GET", _pod_path(request.pod))
+        answer = await self._ask(request.pod)
+        if answer is None:
+            return None
         if answer.code == 404:
             return _result(request, "deleted", conflict)
-        if not answer.is_ok:
-            return None
         try:
             pod = _pods.decode(answer.body)
-        except msgspec.DecodeError:
+        except MALFORMED_JSON:
             return None
         if pod.metadata.uid != request.pod.uid:
             return _result(request, "deleted", conflict)
@@ -123,6 +124,14 @@ class PodBinder:
         if pod.spec.scheduling_gates:
             return _result(request, "gated", conflict)
         return None
+
+    async def _ask(self, pod: PodRef) -> Answer | None:
+        """Return the Pod, or 404; None where nobody says. A question that is lost is no bind that is lost."""
+        try:
+            answer = await self._http.request("GET", _pod_path(pod))
+        except NoAnswerError:
+            return None
+        return answer if answer.is_ok or answer.code == 404 else None
 
 
 class FailureReports:

@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import SystemRandom
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from scheduler.errors import VaneError
 from scheduler.kube.backoff import Backoff, BackoffSettings
 from scheduler.kube.resources import ResourceKind
-from scheduler.kube.transport import ApiError, Stream, Transport, TransportError
+from scheduler.kube.transport import ApiError, Stream, Transport, TransportError, TransportTimeoutError
 from scheduler.kube.watching import (
     Changed,
     ExpiredError,
@@ -33,11 +33,26 @@ log = logging.getLogger(__name__)
 
 Sink = Callable[[Replaced | Changed], None]
 
+RestartReason = Literal["closed", "expired", "timeout", "disconnected", "error", "malformed"]
+"""Why listing or watching begins again.
+
+closed: the API server ended the watch, as it does every few minutes. expired: 410, so a list comes first. timeout: no
+byte for as long as was waited. disconnected: no connection, or a broken one. error: an HTTP status, an ERROR event or
+a fault of ours. malformed: what came is not a list or a watch event.
+"""
+
+RestartObserver = Callable[[str, RestartReason], None]
+"""Called with kind and reason, in the reflector's thread; for vane_watch_restarts_total."""
+
 _SHORT_WATCH_S = 1.0
 """A watch that ends sooner and brought nothing counts as failed, or a broken proxy would be asked in a tight loop."""
 
 _MALFORMED_BEFORE_LIST = 3
 """So many unreadable streams in a row at one place, and the list is asked for: the watch may never get past it."""
+
+
+class _EndedAtOnceError(TransportError):
+    """A watch that was accepted and closed again, with nothing in it."""
 
 
 class Random(Protocol):
@@ -62,23 +77,10 @@ class ReflectorSettings:
     backoff: BackoffSettings = field(default_factory=BackoffSettings)
 
 
-@dataclass(slots=True)
-class ReflectorCounts:
-    """For metrics; read by any thread, written by the reflector's."""
-
-    lists: int = 0
-    watches: int = 0
-    events: int = 0
-    failures: int = 0
-    unreadable: int = 0
-
-
 class Reflector:
     """Lists one kind, then watches it, and tells `sink` in its own thread.
 
     `sink` gets one Replaced after each complete list and one Changed per event; it must not block for long.
-    `on_synced` is called in the same thread once, after the first Replaced: there `app` ends its gc.disable() with
-    gc.freeze(), when all kinds have come.
     """
 
     def __init__(
@@ -86,48 +88,32 @@ class Reflector:
         kind: ResourceKind,
         transport: Transport,
         sink: Sink,
-        on_synced: Callable[[], None] = lambda: None,
+        on_restart: RestartObserver = lambda _kind, _reason: None,
         settings: ReflectorSettings = ReflectorSettings(),
         clock: Callable[[], float] = time.monotonic,
         random: Random = SystemRandom(),  # noqa: B008 - stateless
     ) -> None:
         self.kind = kind
-        self.counts = ReflectorCounts()
         self._transport = transport
         self._sink = sink
-        self._on_synced = on_synced
+        self._on_restart = on_restart
         self._settings = settings
         self._clock = clock
         self._random = random
         self._reader = ObjectReader(kind)
         self._backoff = Backoff(settings.backoff, clock, random.random)
         self._stopped = threading.Event()
-        self._synced = threading.Event()
         self._stream_lock = threading.Lock()
         self._stream: Stream | None = None
         self._thread: threading.Thread | None = None
         self._resource_version = ""
         self._malformed = 0
         self._failing = False
-        self._last_contact_s = clock()
-
-    @property
-    def has_synced(self) -> bool:
-        """Whether a complete list has been handed over."""
-        return self._synced.is_set()
-
-    @property
-    def silent_s(self) -> float:
-        """Seconds since the API server was last heard; above about 90 the picture may be old."""
-        return self._clock() - self._last_contact_s
 
     @property
     def is_alive(self) -> bool:
         """Whether its thread runs."""
         return self._thread is not None and self._thread.is_alive()
-
-    def wait_synced(self, timeout_s: float) -> bool:
-        return self._synced.wait(timeout_s)
 
     def start(self) -> None:
         self._thread = threading.Thread(target=self.run, name=f"reflector-{self.kind.name}", daemon=True)
@@ -150,8 +136,10 @@ class Reflector:
                     self._list()
                 self._watch()
                 self._recovered()
+                self._restarts("closed")
             except ExpiredError as error:
                 log.info("%s: listing again, the watch has expired: %s", self.kind.name, error)
+                self._restarts("expired")
                 self._resource_version = ""
                 self._pause(0.0)
             except (ApiError, TransportError, ServerError, MalformedStreamError) as error:
@@ -159,7 +147,7 @@ class Reflector:
             except Exception:
                 # A bug, here or in the sink. A thread that ended would leave a picture that gets older and older.
                 log.exception("%s: starting over with a list", self.kind.name)
-                self.counts.failures += 1
+                self._restarts("error")
                 self._resource_version = ""
                 self._pause(0.0)
 
@@ -189,14 +177,10 @@ class Reflector:
     def _replaced(self, objects: list[Any], resource_version: str) -> None:
         if self._stopped.is_set():
             return
-        self._heard()
-        self.counts.lists += 1
+        self._recovered()
         self._sink(Replaced(self.kind.name, objects))
         self._resource_version = resource_version
         self._malformed = 0
-        if not self._synced.is_set():
-            self._on_synced()
-            self._synced.set()
 
     def _watch(self) -> None:
         if self._stopped.is_set():
@@ -204,7 +188,7 @@ class Reflector:
         started = self._clock()
         n_events = self._follow(self._open_watch())
         if n_events == 0 and self._clock() - started < _SHORT_WATCH_S and not self._stopped.is_set():
-            raise TransportError("the watch ended at once, with no event")
+            raise _EndedAtOnceError("the watch ended at once, with no event")
 
     def _open_watch(self) -> Stream:
         settings = self._settings
@@ -221,7 +205,6 @@ class Reflector:
             if error.status == 410:
                 raise ExpiredError(str(error)) from error
             raise
-        self.counts.watches += 1
         with self._stream_lock:
             self._stream = stream
         if self._stopped.is_set():  # stop() may have come before the stream was there to interrupt
@@ -234,7 +217,7 @@ class Reflector:
         n_lines = 0
         try:
             for chunk in stream.chunks():
-                self._heard()
+                self._recovered()
                 for line in splitter.feed(chunk):
                     n_lines += 1
                     self._line(line)
@@ -250,16 +233,10 @@ class Reflector:
         if self._stopped.is_set():
             return
         changed, resource_version = self._reader.event(line)
-        self.counts.unreadable = self._reader.n_unreadable
         if changed is not None:
-            self.counts.events += 1
             self._sink(changed)
         self._resource_version = resource_version or self._resource_version
         self._malformed = 0
-
-    def _heard(self) -> None:
-        self._last_contact_s = self._clock()
-        self._recovered()
 
     def _recovered(self) -> None:
         if self._failing:
@@ -269,7 +246,7 @@ class Reflector:
     def _failed(self, error: VaneError) -> None:
         if self._stopped.is_set():
             return
-        self.counts.failures += 1
+        self._restarts(_reason(error))
         if isinstance(error, MalformedStreamError):
             self._malformed += 1
             if self._malformed >= _MALFORMED_BEFORE_LIST:
@@ -279,5 +256,23 @@ class Reflector:
             log.warning("%s: %s; trying again", self.kind.name, error)
         self._pause(error.retry_after_s if isinstance(error, ApiError | ServerError) else 0.0)
 
+    def _restarts(self, reason: RestartReason) -> None:
+        if not self._stopped.is_set():
+            self._on_restart(self.kind.name, reason)
+
     def _pause(self, at_least_s: float) -> None:
         self._stopped.wait(self._backoff.next_s(at_least_s))
+
+
+def _reason(error: VaneError) -> RestartReason:
+    match error:
+        case _EndedAtOnceError():
+            return "closed"
+        case TransportTimeoutError():
+            return "timeout"
+        case TransportError():
+            return "disconnected"
+        case MalformedStreamError():
+            return "malformed"
+        case _:
+            return "error"

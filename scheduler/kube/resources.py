@@ -8,21 +8,20 @@ from typing import Any
 
 import msgspec
 
-from scheduler.model.objects import Node, ObjectMeta, Pod, decode_node, decode_pod
+from scheduler.model.objects import decode_node, decode_pod
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
     """How one kind is listed, and how its objects are read.
 
-    `decode` raises InvalidObjectError for what it cannot read; `stub` makes an object of nothing but metadata, to
-    report the end of one that can no longer be read. `params` are query parameters of both list and watch.
+    `decode` gives an object that says so where its content cannot be read, and raises InvalidObjectError where not
+    even its metadata can. `params` are query parameters of both list and watch.
     """
 
     name: str
     path: str
     decode: Callable[[bytes | msgspec.Raw], Any]
-    stub: Callable[[ObjectMeta], Any]
     params: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -30,7 +29,6 @@ PODS = ResourceKind(
     name="Pod",
     path="/api/v1/pods",
     decode=decode_pod,
-    stub=lambda metadata: Pod(metadata=metadata),
     # As kube-scheduler: a Pod that ends arrives as DELETED, and finished ones cost no memory.
     params={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
 )
@@ -39,7 +37,6 @@ NODES = ResourceKind(
     name="Node",
     path="/api/v1/nodes",
     decode=decode_node,
-    stub=lambda metadata: Node(metadata=metadata),
 )
 
 KINDS: Mapping[str, ResourceKind] = {kind.name: kind for kind in (NODES, PODS)}

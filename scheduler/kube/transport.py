@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 from urllib.parse import urlencode
 
-import msgspec
 import urllib3
 
 from scheduler.errors import VaneError
@@ -15,6 +14,7 @@ from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, USER_AGENT, TlsFilesError, socket_options
+from scheduler.kube.status import status_of
 
 DEFAULT_TIMEOUT_S = 30.0
 
@@ -26,6 +26,10 @@ _CHUNK_BYTES = 65_536
 
 class TransportError(VaneError):
     """No whole answer came: refused, reset, timed out, cut off, or no credentials to ask with."""
+
+
+class TransportTimeoutError(TransportError):
+    """Nothing came for as long as was waited."""
 
 
 class ApiError(VaneError):
@@ -42,13 +46,8 @@ class ApiError(VaneError):
         super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
 
 
-class _Status(msgspec.Struct, rename="camel"):
-    reason: str = ""
-    message: str = ""
-
-
 class Stream:
-    """A response that is read as it comes. One thread reads; `close` may be called by another and ends the reading."""
+    """A response that is read as it comes. One thread reads; another may end that with `interrupt`."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
         self._response = response
@@ -67,7 +66,7 @@ class Stream:
         except (urllib3.exceptions.HTTPError, OSError, ValueError, AttributeError) as error:
             # Value- and AttributeError: what urllib3 and ssl raise where another thread has closed the socket.
             if not self._closed:
-                raise TransportError(_describe(error)) from error
+                raise _no_answer(error) from error
 
     def interrupt(self) -> None:
         """Wake the reading thread; it sees the end of the stream."""
@@ -116,7 +115,7 @@ class Transport:
         ApiError
             The answer's status is not 2xx.
         TransportError
-            No whole answer came within `timeout_s`.
+            No whole answer came, or nothing at all for `timeout_s`.
         """
         timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, timeout_s), read=timeout_s)
         headers = {"Content-Type": content_type} if body is not None else {}
@@ -161,7 +160,7 @@ class Transport:
             code = str(response.status)
             return response, header
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise TransportError(f"{method} {url.partition('?')[0]}: {_describe(error)}") from error
+            raise _no_answer(error, f"{method} {url.partition('?')[0]}: ") from error
         finally:
             if self._observer is not None:
                 self._observer(method, code, time.monotonic() - started)
@@ -199,20 +198,17 @@ def _read(response: urllib3.BaseHTTPResponse) -> bytes:
     try:
         return response.read()
     except (urllib3.exceptions.HTTPError, OSError) as error:
-        raise TransportError(_describe(error)) from error
+        raise _no_answer(error) from error
     finally:
         response.release_conn()
 
 
 def _raise(response: urllib3.BaseHTTPResponse) -> NoReturn:
     wait_s = retry_after_s(response.headers.get("Retry-After"))
-    body = _read(response)
-    try:
-        status = msgspec.json.decode(body, type=_Status)
-    except msgspec.DecodeError:
-        status = _Status(message=body[:200].decode("utf-8", "replace"))
+    status = status_of(_read(response))
     raise ApiError(response.status, status.reason, status.message, wait_s)
 
 
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def _no_answer(error: Exception, where: str = "") -> TransportError:
+    kind = TransportTimeoutError if isinstance(error, urllib3.exceptions.TimeoutError) else TransportError
+    return kind(f"{where}{type(error).__name__}: {error}")

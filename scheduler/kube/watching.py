@@ -11,7 +11,8 @@ import msgspec
 
 from scheduler.errors import InvalidObjectError, VaneError
 from scheduler.kube.resources import ResourceKind
-from scheduler.model.objects import ObjectMeta
+from scheduler.kube.status import decode_status
+from scheduler.model.objects import MALFORMED_JSON, ObjectMeta
 
 log = logging.getLogger(__name__)
 
@@ -70,17 +71,6 @@ class _Metadata(msgspec.Struct):
     metadata: ObjectMeta
 
 
-class _StatusDetails(msgspec.Struct, rename="camel"):
-    retry_after_seconds: float = 0
-
-
-class _Status(msgspec.Struct, rename="camel"):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-    details: _StatusDetails | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
     objects: list[Any]
@@ -89,15 +79,13 @@ class Page:
 
 
 class ObjectReader:
-    """Decodes the objects of one kind, and keeps count of those that cannot be read."""
+    """Decodes the objects of one kind; one whose content does not fit says so itself, see `model.objects`."""
 
     def __init__(self, kind: ResourceKind) -> None:
         self._kind = kind
-        self._named: set[str] = set()
         self._page = msgspec.json.Decoder(_Page)
         self._line = msgspec.json.Decoder(_Line)
         self._metadata = msgspec.json.Decoder(_Metadata)
-        self.n_unreadable = 0
 
     def page(self, body: bytes) -> Page:
         """Decode one page of a list.
@@ -107,14 +95,15 @@ class ObjectReader:
         """
         try:
             page = self._page.decode(body)
-        except msgspec.DecodeError as error:
+        except MALFORMED_JSON as error:
             raise MalformedStreamError(f"list of {self._kind.name}: {error}") from error
         objects = []
         for raw in page.items or ():
             try:
                 objects.append(self._kind.decode(bytes(raw)))
             except InvalidObjectError as error:
-                self._set_aside(bytes(raw), error)
+                # Nothing says which one it is. The others must not wait for it.
+                log.error("a %s is ignored, it cannot be read: %s", self._kind.name, error)
         return Page(objects, page.metadata.resource_version, page.metadata.continue_)
 
     def event(self, line: bytes) -> tuple[Changed | None, str]:
@@ -127,59 +116,35 @@ class ObjectReader:
         """
         try:
             event = self._line.decode(line)
-        except msgspec.DecodeError as error:
+        except MALFORMED_JSON as error:
             raise MalformedStreamError(f"watch of {self._kind.name}: {error}") from error
         if event.type == "ERROR":
             raise _error_event(event.object)
         if event.type == "BOOKMARK":
-            return None, self._metadata_of(event.object).resource_version
+            return None, self._bookmark(event.object)
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
             raise MalformedStreamError(f"watch of {self._kind.name}: event of type {event.type!r}")
         try:
             decoded = self._kind.decode(event.object)
             return Changed(self._kind.name, event.type, decoded), decoded.metadata.resource_version  # type: ignore[arg-type] # mypy doesn't narrow str to a Literal by `in`
         except InvalidObjectError as error:
-            self._set_aside(event.object, error)
-            return self._gone(event)
-
-    def _gone(self, event: _Line) -> tuple[Changed | None, str]:
-        """What cannot be read is out of sight: to the receiver it is deleted."""
-        metadata = self._metadata_of(event.object)
-        if event.type == "ADDED":
-            return None, metadata.resource_version
-        return Changed(self._kind.name, "DELETED", self._kind.stub(metadata)), metadata.resource_version
-
-    def _metadata_of(self, raw: msgspec.Raw) -> ObjectMeta:
-        try:
-            return self._metadata.decode(raw).metadata
-        except msgspec.DecodeError as error:
             raise MalformedStreamError(f"watch of {self._kind.name}: {error}") from error
 
-    def _set_aside(self, raw: bytes | msgspec.Raw, error: InvalidObjectError) -> None:
-        self.n_unreadable += 1
+    def _bookmark(self, raw: msgspec.Raw) -> str:
         try:
-            metadata = self._metadata.decode(raw).metadata
-            name = f"{metadata.namespace}/{metadata.name}".strip("/")
-        except msgspec.DecodeError:
-            name = "(without readable metadata)"
-        if name not in self._named and len(self._named) < _MAX_NAMED:
-            self._named.add(name)
-            log.error("%s %s is ignored, it cannot be read: %s", self._kind.name, name, error)
-
-
-_MAX_NAMED = 1000
-"""Unreadable objects that are logged by name; further ones are only counted."""
+            return self._metadata.decode(raw).metadata.resource_version
+        except MALFORMED_JSON as error:
+            raise MalformedStreamError(f"watch of {self._kind.name}: {error}") from error
 
 
 def _error_event(raw: msgspec.Raw) -> VaneError:
-    try:
-        status = msgspec.json.decode(raw, type=_Status)
-    except msgspec.DecodeError as error:
-        return MalformedStreamError(f"ERROR event: {error}")
+    status = decode_status(raw)
+    if status is None:
+        return MalformedStreamError("ERROR event without a Status")
     text = f"{status.code} {status.reason}: {status.message}"
     if status.code == 410 or status.reason in ("Expired", "Gone"):
         return ExpiredError(text)
-    return ServerError(text, status.details.retry_after_seconds if status.details else 0.0)
+    return ServerError(text, status.retry_after_s)
 
 
 class LineSplitter:

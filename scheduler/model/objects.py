@@ -12,6 +12,9 @@ import msgspec
 
 from scheduler.errors import InvalidObjectError
 
+MALFORMED_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not the JSON asked for, not UTF-8 or nested too deep."""
+
 
 class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all API structs: camelCase on the wire, immutable here."""
@@ -24,9 +27,6 @@ ResourceList = dict[str, str | int | float]
 
 
 class OwnerReference(Struct, frozen=True):
-    api_version: str = ""
-    kind: str = ""
-    name: str = ""
     uid: str = ""
     controller: bool | None = None
 
@@ -40,7 +40,6 @@ class ObjectMeta(Struct, frozen=True):
     labels: Labels | None = None
     annotations: Labels | None = None
     owner_references: list[OwnerReference] | None = None
-    creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
 
 
@@ -51,7 +50,6 @@ class ResourceRequirements(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    container_port: int = 0
     host_port: int = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: str = "TCP"
@@ -169,7 +167,6 @@ class PodSpec(Struct, frozen=True):
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
     priority: int | None = None
-    preemption_policy: str | None = None
     overhead: ResourceList | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: list[SchedulingGate] | None = None
@@ -186,7 +183,6 @@ class PodCondition(Struct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
-    observed_generation: int = 0
 
 
 class ContainerStatus(Struct, frozen=True):
@@ -267,6 +263,13 @@ class UnreadablePod(Struct, frozen=True):
     problem: str
 
 
+class UnreadableNode(Struct, frozen=True):
+    """What could be read of a Node that does not decode: enough to know which one takes no Pods."""
+
+    metadata: ObjectMeta
+    problem: str
+
+
 _pods: msgspec.json.Decoder[Pod] = msgspec.json.Decoder(Pod)
 _nodes: msgspec.json.Decoder[Node] = msgspec.json.Decoder(Node)
 
@@ -281,29 +284,36 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod | UnreadablePod:
     """
     try:
         return _pods.decode(raw)
-    except msgspec.DecodeError as error:
-        return _unreadable_pod(raw, str(error))
+    except MALFORMED_JSON as error:
+        metadata, spec = _what_can_be_read(raw)
+        return UnreadablePod(
+            metadata=metadata,
+            node_name=str(spec.get("nodeName") or ""),
+            scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
+            problem=str(error),
+        )
 
 
-def decode_node(raw: bytes | msgspec.Raw) -> Node:
-    """Decode one Node from JSON; raise InvalidObjectError where it does not fit the schema."""
+def decode_node(raw: bytes | msgspec.Raw) -> Node | UnreadableNode:
+    """Decode one Node from JSON; one that does not fit the schema comes back as UnreadableNode.
+
+    Raises
+    ------
+    InvalidObjectError
+        Not even its metadata can be read.
+    """
     try:
         return _nodes.decode(raw)
-    except msgspec.DecodeError as error:
-        raise InvalidObjectError(f"Node: {error}") from error
+    except MALFORMED_JSON as error:
+        return UnreadableNode(metadata=_what_can_be_read(raw)[0], problem=str(error))
 
 
-def _unreadable_pod(raw: bytes | msgspec.Raw, problem: str) -> UnreadablePod:
+def _what_can_be_read(raw: bytes | msgspec.Raw) -> tuple[ObjectMeta, dict[str, Any]]:
+    """Return the metadata and, as far as it is a mapping, the spec as it stands."""
     try:
         loose: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
         metadata = msgspec.convert(loose.get("metadata"), ObjectMeta)
-    except msgspec.DecodeError as error:
-        raise InvalidObjectError(f"Pod: {error}") from error
+    except MALFORMED_JSON as error:
+        raise InvalidObjectError(f"metadata: {error}") from error
     spec = loose.get("spec")
-    fields = spec if isinstance(spec, dict) else {}
-    return UnreadablePod(
-        metadata=metadata,
-        node_name=str(fields.get("nodeName") or ""),
-        scheduler_name=str(fields.get("schedulerName") or "default-scheduler"),
-        problem=problem,
-    )
+    return metadata, spec if isinstance(spec, dict) else {}

@@ -21,6 +21,7 @@ import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
+from scheduler.model.objects import MALFORMED_JSON
 from scheduler.signals.query_errors import (
     BadAnswer,
     CredentialsUnreadable,
@@ -225,7 +226,7 @@ def parse_answer(body: bytes, date: str = "") -> QueryAnswer:
             series = [Series(value=_SCALAR.decode(envelope.data.result))]
         else:
             raise WrongResultType(f"got a {kind!r}; write an expression that gives one number per series")
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except MALFORMED_JSON as error:
         raise BadAnswer(f"not an answer of Prometheus: {error}; it begins {body[:60]!r}") from error
     return QueryAnswer(kind, series, envelope.warnings or (), _unix_seconds(date))
 
@@ -240,7 +241,7 @@ def _unix_seconds(date: str) -> float | None:
 def _rejection(response: requests.Response) -> QueryRejected:
     try:
         envelope = _ENVELOPE.decode(response.content)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except MALFORMED_JSON:
         words = response.content[:120].decode(errors="replace").strip()
         return QueryRejected(response.status_code, "", words or str(response.reason))
     return QueryRejected(response.status_code, envelope.error_type, envelope.error[:500])

@@ -12,7 +12,7 @@ from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
 from scheduler.framework.events import ClusterEvent, Resource
 from scheduler.framework.queued import QueuedEntity
-from scheduler.model.objects import Node, ObjectMeta, UnreadablePod
+from scheduler.model.objects import Node, ObjectMeta, UnreadableNode, UnreadablePod, decode_node
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod, node_of
 from tests.cluster.worlds import CountingIndex, FakeProfile, assert_recount_agrees, node_version, versioned
@@ -136,9 +136,15 @@ def test_an_unreadable_node_leaves_and_comes_back(world: World) -> None:
     assert world.node(make_node("n1", cpu="a lot")) == ["NodeDelete"]
     assert world.node(make_node("n1", cpu="much")) == []
     assert world.node(make_node("n1")) == ["NodeAdd"]
-    world.queue.told.clear()
-    world.router.node_unreadable("n1", "not even JSON", 0.0)
-    assert world.labels() == ["NodeDelete"]
+    odd = decode_node(b'{"metadata":{"name":"n1","uid":"n1"},"spec":3}')
+    assert isinstance(odd, UnreadableNode)
+    assert world.send("Node", "MODIFIED", odd) == ["NodeDelete"]
+    assert list(world.cache.unreadable_nodes) == ["n1"]
+    assert world.send("Node", "MODIFIED", odd) == []
+    assert world.send("Node", "DELETED", odd) == []
+    assert world.cache.unreadable_nodes == {}
+    assert world.replaced("Node", [odd, make_node("n2")]) == []
+    assert list(world.cache.unreadable_nodes) == ["n1"]
     assert world.replaced("Node", [make_node("n2")]) == []
     assert world.cache.unreadable_nodes == {}
 

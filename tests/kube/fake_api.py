@@ -42,9 +42,11 @@ class Exchange:
     ended: threading.Event
 
     def json(self, code: int, body: object, headers: Mapping[str, str] | None = None) -> None:
-        data = json.dumps(body).encode()
+        self.raw(code, json.dumps(body).encode(), headers or {})
+
+    def raw(self, code: int, data: bytes, headers: Mapping[str, str]) -> None:
         self.handler.send_response(code)
-        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+        for name, value in {"Content-Type": "application/json", **headers}.items():
             self.handler.send_header(name, value)
         self.handler.send_header("Content-Length", str(len(data)))
         self.handler.end_headers()
@@ -193,6 +195,10 @@ def line(event_type: str, obj: object) -> bytes:
 
 def bookmark(version: int) -> bytes:
     return line("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": str(version)}})
+
+
+def raw(code: int, body: bytes) -> Responder:
+    return lambda exchange: exchange.raw(code, body, {})
 
 
 def replies(code: int, body: object, headers: Mapping[str, str] | None = None) -> Responder:

@@ -14,7 +14,7 @@ from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
 from scheduler.kube.credentials import Credentials, Token, token_from_file
 from scheduler.kube.messages import BindRequest, EventRequest, FailureReport, PodRef
 from tests.kube.conftest import connection_to
-from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, replies, resets, status
+from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, raw, replies, resets, status
 from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, STATUS_PATH, Running
 from tests.support.waiting import wait_until
 
@@ -91,6 +91,22 @@ def test_a_lost_answer_is_asked_for_again(server: FakeApi, running: Running, los
     assert len(server.of("POST", BIND_PATH)) == 2
     assert len(server.of("POST", EVENTS_PATH)) == 1  # the first request did bind, so this was us
     assert "<error>" in {one.code for one in running.requests}
+
+
+def test_a_lost_question_is_no_lost_bind(server: FakeApi, running: Running) -> None:
+    server.script("POST", BIND_PATH, CONFLICT)
+    server.script("GET", POD_PATH, cuts, cuts, replies(200, pod("a", nodeName="n1")))
+    assert running.bind().outcome == "conflict_same_node"
+    running.drain()
+    assert server.of("POST", EVENTS_PATH) == [], "it was not us who bound it"
+
+
+def test_an_error_that_is_no_text_is_an_outcome_too(server: FakeApi, running: Running) -> None:
+    server.script("POST", BIND_PATH, raw(403, b'{"message":"d\xe9fendu"}'), CREATED)
+    result = running.bind()
+    assert (result.outcome, result.code) == ("failed", 403)
+    assert "fendu" in result.message
+    assert running.bind().outcome == "bound"
 
 
 def test_server_errors_are_retried_three_times(server: FakeApi, running: Running) -> None:

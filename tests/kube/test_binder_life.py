@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import signal
@@ -7,11 +8,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 
+import pytest
+
+from scheduler.kube import messages
+from scheduler.kube.binder_http import ApiHttp
 from scheduler.kube.binder_pods import MAX_BINDS
-from scheduler.kube.messages import BindRequest
-from tests.kube.fake_api import Exchange, FakeApi, hangs
-from tests.kube.running_binder import BIND_PATH, CREATED, POD, Running
+from scheduler.kube.credentials import Credentials, Token
+from scheduler.kube.endpoint import Endpoint
+from scheduler.kube.messages import BinderConnection, BindRequest, Unauthorized
+from tests.kube.conftest import connection_to
+from tests.kube.fake_api import Exchange, FakeApi, hangs, replies, status
+from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, Running
 from tests.support.waiting import wait_until
 
 
@@ -21,6 +30,64 @@ def test_the_death_of_the_process_is_told(running: Running) -> None:
     started = time.monotonic()
     assert not running.binder.drain(5.0)
     assert time.monotonic() - started < 1.0
+
+
+def test_a_request_that_cannot_be_written_ends_the_binder_aloud(
+    running: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    running.binder.bind(BindRequest(pod=POD, node_name="\ud800", scheduler_name="vane", not_after=math.inf))
+    wait_until(lambda: running.deaths)
+    assert "requests cannot be sent" in caplog.text
+
+
+def test_credentials_are_asked_for_again_after_a_fault(server: FakeApi, start: Callable[..., Running]) -> None:
+    fetched: Iterator[Token | Exception] = iter(
+        [Token("Bearer A", 0.0), Token("Bearer A", 0.0), ZeroDivisionError("a bug"), Token("Bearer B")]
+    )
+
+    def fetch() -> Token:
+        found = next(fetched)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    server.script("POST", BIND_PATH, CREATED)
+    server.script("POST", EVENTS_PATH, replies(201, {}))
+    running = start(connection_to(server.host, Credentials(fetch)), credentials_check_s=0.05)
+
+    def last_header() -> str:
+        running.bind()
+        return server.of("POST", BIND_PATH)[-1].headers["Authorization"]
+
+    wait_until(lambda: last_header() == "Bearer B")
+
+
+def test_other_credentials_are_asked_for_again_when_none_came(server: FakeApi) -> None:
+    server.script("GET", POD_PATH, replies(401, status(401, "Unauthorized", "Unauthorized")))
+    asked: list[str | None] = []
+
+    async def run() -> list[int]:
+        http = ApiHttp(Endpoint(host=server.host), "Bearer A", lambda *_: None, asked.append, renewal_s=0.05)
+        codes = [(await http.request("GET", POD_PATH)).code for _ in range(2)]
+        await http.close()
+        return codes
+
+    assert asyncio.run(run()) == [401, 401]
+    assert asked == ["Bearer A", "Bearer A"]
+
+
+def test_no_repr_shows_a_header() -> None:
+    secret = "Bearer secret"
+    endpoint = Endpoint(host="https://h", proxy="http://user:secret@proxy:1")
+    for shown in (
+        Token(secret),
+        BinderConnection(endpoint=endpoint, header=secret),
+        messages.Credentials(header=secret),
+        Unauthorized(header=secret),
+        endpoint,
+        connection_to("http://h", Credentials(lambda: Token(secret))),
+    ):
+        assert "secret" not in repr(shown)
 
 
 def test_signals_to_the_child_are_left_to_the_parent(server: FakeApi, running: Running) -> None:

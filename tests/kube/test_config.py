@@ -115,7 +115,8 @@ def test_a_wrong_kubeconfig_is_one_message(tmp_path: Path, content: str, expecte
         pytest.param({"token": "t"}, {"server": "host:6443"}, "has no scheme", id="no scheme"),
         pytest.param({"token": "t"}, {"certificate-authority": "nope.crt"}, "nope.crt", id="no CA file"),
         pytest.param({"token": "t"}, {"certificate-authority-data": "aGk="}, "certificate authority", id="no CA"),
-        pytest.param({"token": "t"}, {"proxy-url": "socks5://x:1"}, "not supported", id="SOCKS"),
+        pytest.param({"token": "t"}, {"proxy-url": "socks5://x:1"}, "socks5 is not supported", id="SOCKS"),
+        pytest.param({"token": "t"}, {"proxy-url": "u:pw@x:1"}, "without a scheme is not supported", id="proxy"),
         pytest.param({"client-certificate": "c", "client-key": "k"}, {}, "does not exist", id="no certificate"),
         pytest.param({"tokenFile": "nope"}, {}, "nope", id="no token file"),
         pytest.param(

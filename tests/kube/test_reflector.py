@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +15,7 @@ from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.resources import NODES, PODS, ResourceKind
 from scheduler.kube.transport import Transport
 from scheduler.kube.watching import Changed, Replaced
-from scheduler.model.objects import UnreadablePod
+from scheduler.model.objects import UnreadableNode, UnreadablePod
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import (
     FakeApi,
@@ -62,6 +61,15 @@ class Inbox:
         return [message for message in self.messages if isinstance(message, kind)]
 
 
+class Restarts:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def __call__(self, kind: str, reason: str) -> None:
+        assert kind == "Pod"
+        self.reasons.append(reason)
+
+
 Start = Callable[..., tuple[Reflector, Inbox]]
 
 
@@ -100,13 +108,10 @@ def test_lists_in_pages_and_watches_from_there(server: FakeApi, start: Start) ->
         replies(200, pod_list(pod("c"), version=7)),
     )
     server.script("WATCH", PATH, streams(line("ADDED", pod("d", 8)), line("DELETED", pod("a", 9)), then="hang"))
-    synced = threading.Event()
-    reflector, inbox = start(on_synced=synced.set)
+    _, inbox = start()
     wait_until(lambda: len(inbox.changes) == 2)
     assert inbox.lists == [["a", "b", "c"]]
     assert inbox.changes == [("ADDED", "d"), ("DELETED", "a")]
-    assert reflector.has_synced
-    assert synced.is_set()
     assert [query.get("continue") for query in lists(server)] == [None, "more"]
     assert {query["limit"] for query in lists(server)} == {"2"}
     assert all("resourceVersion" not in query for query in lists(server))
@@ -119,10 +124,9 @@ def test_lists_in_pages_and_watches_from_there(server: FakeApi, start: Start) ->
 
 def test_nothing_is_handed_over_before_the_list_is_complete(server: FakeApi, start: Start) -> None:
     server.script("GET", PATH, replies(200, pod_list(pod("a"), token="more")), hangs)
-    reflector, inbox = start()
+    _, inbox = start()
     wait_until(lambda: len(lists(server)) >= 2)
     assert inbox.messages == []
-    assert not reflector.has_synced
 
 
 def test_resumes_at_the_last_event_or_bookmark(server: FakeApi, start: Start) -> None:
@@ -183,29 +187,44 @@ def test_410_while_paging_asks_for_everything_at_once(server: FakeApi, start: St
 
 
 @pytest.mark.parametrize(
-    "broken",
+    ("broken", "reason"),
     [
-        pytest.param(replies(500, status(500, "InternalError", "boom")), id="HTTP 500"),
-        pytest.param(resets, id="connection reset"),
-        pytest.param(hangs, id="no answer"),
-        pytest.param(streams(), id="stream closed at once"),
-        pytest.param(streams(then="reset"), id="reset within the stream"),
-        pytest.param(streams(line("ADDED", pod("x", 6))[:40], then="cut"), id="truncated line"),
-        pytest.param(streams(line("ADDED", pod("x", 6))[:40]), id="stream ended in the middle of an event"),
-        pytest.param(streams(b"{not json}\n"), id="not JSON"),
-        pytest.param(streams(then="hang"), id="half-open"),
-        pytest.param(streams(line("ERROR", status(500, "InternalError", "boom"))), id="ERROR event"),
+        pytest.param(replies(500, status(500, "InternalError", "boom")), "error", id="HTTP 500"),
+        pytest.param(resets, "disconnected", id="connection reset"),
+        pytest.param(hangs, "timeout", id="no answer"),
+        pytest.param(streams(), "closed", id="stream closed at once"),
+        pytest.param(streams(then="reset"), "disconnected", id="reset within the stream"),
+        pytest.param(streams(line("ADDED", pod("x", 6))[:40], then="cut"), "disconnected", id="truncated line"),
+        pytest.param(streams(line("ADDED", pod("x", 6))[:40]), "malformed", id="ended in the middle of an event"),
+        pytest.param(streams(b"{not json}\n"), "malformed", id="not JSON"),
+        pytest.param(streams(b'{"type":"\xe9","object":{}}\n'), "malformed", id="not UTF-8"),
+        pytest.param(streams(b"[" * 100_000 + b"\n"), "malformed", id="nested too deep"),
+        pytest.param(streams(line("ADDED", {"metadata": 3})), "malformed", id="an object without readable metadata"),
+        pytest.param(streams(line("ERROR", 3)), "malformed", id="ERROR event without a Status"),
+        pytest.param(streams(then="hang"), "timeout", id="half-open"),
+        pytest.param(streams(line("ERROR", status(500, "InternalError", "boom"))), "error", id="ERROR event"),
     ],
 )
-def test_a_broken_watch_is_taken_up_again_where_it_was(server: FakeApi, start: Start, broken: Any) -> None:
+def test_a_broken_watch_is_taken_up_again_where_it_was(server: FakeApi, start: Start, broken: Any, reason: str) -> None:
     server.script("GET", PATH, replies(200, pod_list(version=5)))
     server.script("WATCH", PATH, broken, broken, streams(line("ADDED", pod("a", 6)), then="hang"))
-    reflector, inbox = start()
+    restarts = Restarts()
+    _, inbox = start(on_restart=restarts)
     wait_until(lambda: inbox.changes, timeout=5)
     assert inbox.changes == [("ADDED", "a")]
     assert {query["resourceVersion"] for query in watches(server)[:3]} == {"5"}
     assert len(lists(server)) == 1
-    assert reflector.counts.failures >= 2
+    assert restarts.reasons == [reason, reason]
+
+
+def test_an_end_as_agreed_and_an_expiry_are_told_apart(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, replies(200, pod_list(version=5)))
+    expired = streams(line("ERROR", status(410, "Expired", "too old")))
+    server.script("WATCH", PATH, streams(bookmark(6)), expired, streams(then="hang"))
+    restarts = Restarts()
+    start(on_restart=restarts, settings=replace(FAST, watch_read_timeout_s=5.0))
+    wait_until(lambda: len(watches(server)) == 3)
+    assert restarts.reasons == ["closed", "expired"]
 
 
 def test_a_stream_that_stays_unreadable_is_left_behind_by_a_list(server: FakeApi, start: Start) -> None:
@@ -229,8 +248,8 @@ def test_retry_after_is_waited_for(server: FakeApi, start: Start) -> None:
     refused = replies(429, status(429, "TooManyRequests", "slow down"), {"Retry-After": "1"})
     server.script("GET", PATH, refused, replies(200, pod_list()))
     server.script("WATCH", PATH, streams(then="hang"))
-    reflector, _ = start()
-    assert reflector.wait_synced(5)
+    _, inbox = start()
+    wait_until(lambda: inbox.lists, timeout=5)
     first, second = server.of("GET", PATH)[:2]
     assert 1.0 <= second.at_s - first.at_s < 1.5
 
@@ -250,9 +269,10 @@ def test_401_takes_the_new_token_at_once(server: FakeApi, start: Start) -> None:
 
     server.script("GET", PATH, replies(200, pod_list(version=5)))
     server.script("WATCH", PATH, only_b(streams(line("ADDED", pod("a", 6)), then="hang")))
-    reflector, inbox = start(over=transport)
+    restarts = Restarts()
+    _, inbox = start(over=transport, on_restart=restarts)
     wait_until(lambda: inbox.changes)
-    assert reflector.counts.failures == 0
+    assert restarts.reasons == []
     sent = [one.headers["Authorization"] for one in server.received]
     assert sent == ["Bearer A", "Bearer A", "Bearer B"]
     transport.close()
@@ -270,24 +290,22 @@ def test_a_pod_that_does_not_decode_is_named_not_lost(server: FakeApi, start: St
     assert message.objects[0].node_name == "n1"
 
 
-def test_unreadable_objects_are_set_aside_and_counted(server: FakeApi, start: Start) -> None:
+def test_a_node_that_does_not_decode_is_named_not_lost(
+    server: FakeApi, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
     good = {"metadata": {"name": "n1", "uid": "u1", "resourceVersion": "5"}}
     odd = {"metadata": {"name": "n1", "uid": "u1", "resourceVersion": "6"}, "spec": {"taints": "oops"}}
     new = {"metadata": {"name": "n2", "uid": "u2", "resourceVersion": "7"}, "spec": 3}
-    server.script("GET", NODES.path, replies(200, {"metadata": {"resourceVersion": "5"}, "items": [good, new]}))
-    server.script(
-        "WATCH",
-        NODES.path,
-        streams(line("MODIFIED", odd), line("ADDED", new)),
-        streams(then="hang"),
-    )
-    reflector, inbox = start(kind=NODES)
-    wait_until(lambda: len([one for one in server.of("GET", NODES.path) if "watch" in one.query]) >= 2)
-    assert inbox.lists == [["n1"]]
-    # What can no longer be read leaves the receiver's picture; what never could does not enter it.
-    assert inbox.changes == [("DELETED", "n1")]
-    assert reflector.counts.unreadable == 3
-    assert server.of("GET", NODES.path)[2].query["resourceVersion"] == "7"
+    nameless = {"metadata": 3}
+    body = {"metadata": {"resourceVersion": "5"}, "items": [good, nameless, new]}
+    server.script("GET", NODES.path, replies(200, body))
+    server.script("WATCH", NODES.path, streams(line("MODIFIED", odd), line("ADDED", new), then="hang"))
+    _, inbox = start(kind=NODES)
+    wait_until(lambda: len(inbox.changes) == 2)
+    assert inbox.lists == [["n1", "n2"]]
+    assert inbox.changes == [("MODIFIED", "n1"), ("ADDED", "n2")]
+    assert all(isinstance(message.object, UnreadableNode) for message in inbox.messages if isinstance(message, Changed))
+    assert "a Node is ignored" in caplog.text
 
 
 def test_a_bug_in_the_receiver_starts_over_with_a_list(

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import msgspec
 import pytest
 
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.objects import decode_node
 from scheduler.signals.resolver import NODE_LABELS, UNMAPPED, NodeResolver, domain_labels
+from tests.builders import node_of
 
 
 def identity(**nodes: dict[str, object]) -> NodeIdentity:
@@ -17,7 +16,7 @@ def identity(**nodes: dict[str, object]) -> NodeIdentity:
             "spec": {"providerID": extra.get("provider", "")},
             "status": {"addresses": addresses},
         }
-        found.append(decode_node(msgspec.json.encode(fields)))
+        found.append(node_of(fields))
     return NodeIdentity.of(1, found)
 
 
