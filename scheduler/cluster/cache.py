@@ -16,9 +16,9 @@ from scheduler.cluster.changes import bound_to
 from scheduler.cluster.nominator import Nominator
 from scheduler.errors import CacheCorruptedError, InvalidObjectError
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.nodes import MAX_ADVERTISED
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
+from scheduler.model.requests import MAX_ADVERTISED
 from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState, PodListener
@@ -180,12 +180,6 @@ class Cache:
         self._take(known, keep_row=known.node_name == node_name)
         self._put(pod, node_name, problem=problem)
         return True
-
-    def update_pod(self, pod: PodInfo, problem: str = "") -> bool:
-        """Take in an update as `add_pod` does; CacheCorruptedError for a Pod that is on no node."""
-        if pod.uid not in self._pods:
-            raise CacheCorruptedError(f"Pod {pod} was updated on {pod.pod.spec.node_name} but never added")
-        return self.add_pod(pod, problem)
 
     def remove_pod(self, uid: str) -> CachedPod | None:
         """Remove a Pod, assumed or bound; return it if it was known."""

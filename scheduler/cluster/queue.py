@@ -28,13 +28,11 @@ from scheduler.cluster.spread import Spread
 from scheduler.cluster.waiting import WaitingPool
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
-    FORCE_ACTIVATE,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
     SIGNALS_REFRESHED,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_ADD,
-    Action,
     ClusterEvent,
     Resource,
 )
@@ -42,8 +40,6 @@ from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
 
 _log = logging.getLogger(__name__)
-
-_ACTIVATED = ClusterEvent(Resource.WILDCARD, Action(0), FORCE_ACTIVATE)
 
 
 class SchedulingQueue:
@@ -203,20 +199,6 @@ class SchedulingQueue:
         pod = self.get(uid)
         if pod is not None:
             self._nominator.add(pod, node_name)
-
-    def activate(self, uid: str, now_s: float) -> None:
-        """Move a Pod to the active queue whatever refused it; one in flight comes back after backoff if refused."""
-        attempt = self._in_flight.get(uid)
-        if attempt is not None:
-            attempt.own.append(_ACTIVATED)
-            return
-        entity = self._waiting.get(uid)
-        if entity is not None:
-            self._to_active(entity, FORCE_ACTIVATE, now_s)
-            return
-        entity = self._backoff.remove(uid)
-        if entity is not None:
-            self._to_active(entity, FORCE_ACTIVATE, now_s, is_checked=True)
 
     def tick(self, now_s: float) -> None:
         """Do what time alone brings: ends of backoff, spread activations, the flush. Cheap if nothing is due."""

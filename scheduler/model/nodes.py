@@ -26,8 +26,6 @@ from scheduler.model.requests import (
     resource_amounts,
 )
 
-__all__ = ["MAX_ADVERTISED", "NodeTable"]
-
 _FIRST_CAPACITY = 64
 
 

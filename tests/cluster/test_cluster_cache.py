@@ -84,12 +84,7 @@ def test_a_confirmed_pod_on_another_node_is_a_contradiction() -> None:
     cache = make_cache()
     cache.add_pod(make_pod("a", node="n1"))
     with pytest.raises(CacheCorruptedError, match="is on n1, but an update shows it on n2"):
-        cache.update_pod(make_pod("a", node="n2"))
-
-
-def test_an_update_of_a_pod_that_was_never_added_is_a_contradiction() -> None:
-    with pytest.raises(CacheCorruptedError, match="never added"):
-        make_cache().update_pod(make_pod("a", node="n1"))
+        cache.add_pod(make_pod("a", node="n2"))
 
 
 def test_a_row_that_lost_its_pod_is_a_contradiction() -> None:
@@ -105,7 +100,7 @@ def test_the_same_version_is_ignored() -> None:
     pod = versioned(make_pod("a", node="n1"), 7)
     assert cache.add_pod(pod)
     generation = cache.state.nodes.generation
-    assert not cache.update_pod(versioned(make_pod("a", node="n1"), 7))
+    assert not cache.add_pod(versioned(make_pod("a", node="n1"), 7))
     node = node_version(make_node("n1"), 3)
     cache.set_node(node)
     before = cache.state.nodes.generation
@@ -116,9 +111,9 @@ def test_the_same_version_is_ignored() -> None:
 def test_a_resize_in_place_changes_the_usage() -> None:
     cache = make_cache()
     cache.add_pod(versioned(make_pod("a", node="n1", cpu="1"), 1))
-    cache.update_pod(versioned(make_pod("a", node="n1", cpu="3"), 2))
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu="3"), 2))
     assert cpu_on(cache, "n1") == 3000
-    cache.update_pod(versioned(make_pod("a", node="n1", cpu="2"), 3))
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu="2"), 3))
     assert cpu_on(cache, "n1") == 2000
     assert_recount_agrees(cache)
 
@@ -127,7 +122,7 @@ def test_a_resize_that_only_the_status_shows_changes_the_usage() -> None:
     cache = make_cache()
     cache.add_pod(versioned(make_pod("a", node="n1", cpu="1"), 1))
     actual = {"containerStatuses": [{"name": "c0", "resources": {"requests": {"cpu": "2"}}}]}
-    cache.update_pod(versioned(make_pod("a", node="n1", cpu="1", status=actual), 2))
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu="1", status=actual), 2))
     assert cpu_on(cache, "n1") == 2000
     assert_recount_agrees(cache)
 
@@ -147,7 +142,7 @@ def test_a_change_of_status_alone_leaves_the_row_alone_but_shows_the_new_pod() -
     snapshot = cache.snapshot(NO_SIGNALS, 0.0)
     generation = cache.state.nodes.generation
     new = versioned(make_pod("a", node="n1", status={"phase": "Running"}), 2)
-    assert cache.update_pod(new)
+    assert cache.add_pod(new)
     assert cache.state.nodes.generation == generation
     assert list(cache.state.pods_on(0)) == [new]
     with pytest.raises(StaleSnapshotError):
@@ -162,10 +157,10 @@ def test_a_bound_pod_whose_usage_is_unknown_makes_its_node_infeasible(cpu: str) 
     row = cache.state.nodes.row_of("n1")
     assert cache.state.nodes.n_unreadable_pods[row] == 1
     assert list(cache.unreadable_pods) == ["default/a"]
-    cache.update_pod(versioned(make_pod("a", node="n1", cpu="1"), 2))
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu="1"), 2))
     assert cache.state.nodes.n_unreadable_pods[row] == 0
     assert (cpu_on(cache, "n1"), cache.unreadable_pods) == (1000, {})
-    cache.update_pod(versioned(make_pod("a", node="n1"), 3), problem="no schema fits")
+    cache.add_pod(versioned(make_pod("a", node="n1"), 3), problem="no schema fits")
     assert cache.state.nodes.n_unreadable_pods[row] == 1
     assert_recount_agrees(cache)
     cache.remove_pod("default/a")

@@ -23,7 +23,6 @@ from tests.cluster.worlds import (
     NO_RULES,
     NODE_ADD,
     FakeProfile,
-    gated_pod,
     make_queue,
     popped,
     refused,
@@ -100,19 +99,18 @@ def test_an_empty_active_queue_takes_from_backoff_but_not_from_error_backoff() -
 def test_errors_in_a_row_are_counted_apart_and_end_with_a_refusal() -> None:
     queue = make_queue()
     entity = refused(queue, make_pod("a"))
-    for expected in (1, 2):
-        queue.activate(entity.uid, 0.0)
-        assert queue.pop(0.0) is entity
-        queue.requeue_error(entity, 0.0)
+    queue.on_event(NODE_ADD, 20.0)
+    for expected, now_s in ((1, 20.0), (2, 40.0)):
+        assert queue.pop(now_s) is entity
+        queue.requeue_error(entity, now_s)
         assert (entity.unschedulable_count, entity.consecutive_errors) == (1, expected)
         assert entity.rejected_by == frozenset()
-    queue.activate(entity.uid, 0.0)
-    queue.pop(0.0)
-    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 0.0)
+    assert queue.pop(60.0) is entity
+    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 60.0)
     assert (entity.unschedulable_count, entity.consecutive_errors, entity.attempts) == (2, 0, 4)
 
 
-# -- updates, deletions, activation ---------------------------------------------------------------------------
+# -- updates, deletions ---------------------------------------------------------------------------------------
 
 
 def test_a_pod_updated_during_its_attempt_comes_back_as_it_is_now() -> None:
@@ -215,33 +213,14 @@ def test_an_update_that_came_during_the_attempt_counts_for_a_pod_refused_for_wha
     assert queue.place_of("default/a") == "error-backoff"
 
 
-def test_activation_overrules_refusals_but_not_gates() -> None:
-    queue = make_queue()
-    refused(queue, make_pod("a"))
-    queue.add(gated_pod("g"), 0.0)
-    for uid in ("default/a", "default/g", "default/unknown"):
-        queue.activate(uid, 0.0)
-    assert (queue.place_of("default/a"), queue.place_of("default/g")) == ("active", "gated")
-
-
-def test_activation_during_the_attempt_counts() -> None:
-    queue = make_queue()
-    queue.add(make_pod("a"), 0.0)
-    entity = queue.pop(0.0)
-    assert entity is not None
-    queue.activate(entity.uid, 0.0)
-    queue.requeue_failed(entity, FIT_REFUSED, NO_RULES, 0.0)
-    assert queue.place_of("default/a") == "backoff"
-
-
 def test_counts_by_plugin_follow_the_pods() -> None:
     queue = make_queue()
     refused(queue, make_pod("a"))
     refused(queue, make_pod("b"), by=frozenset({"Fit", "Ports"}))
     assert queue.counts_by_plugin() == {("Fit", "vane"): 2, ("Ports", "vane"): 1}
     queue.delete("default/a")
-    queue.activate("default/b", 0.0)
-    queue.pop(0.0)
+    queue.on_event(NODE_ADD, 20.0)
+    queue.pop(20.0)
     assert queue.counts_by_plugin() == {}
 
 

@@ -321,7 +321,7 @@ def test_a_pod_refused_and_then_gated_waits_for_its_gate_alone() -> None:
     queue = make_queue({**FIT, "Barrier": tuple(barrier.events())}, (barrier,))
     refused(queue, make_pod("a"))
     barrier.is_closed = True
-    queue.activate("default/a", 0.0)
+    queue.on_event(NODE_ADD, 20.0)
     assert queue.place_of("default/a") == "gated"
     asked = barrier.n_asked
     queue.on_event(ClusterEvent.of(Resource.ASSIGNED_POD, Action.DELETE), 20.0)

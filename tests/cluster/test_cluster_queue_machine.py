@@ -118,17 +118,6 @@ class QueueMachine(RuleBasedStateMachine):
         for events in self.missed.values():
             events.append(event)
 
-    @rule(name=st.sampled_from(NAMES))
-    def activate(self, name: str) -> None:
-        self.queue.activate(f"default/{name}", self.now_s)
-        # Counted as one that helps everyone, so that `fail` expects nothing of it.
-        self.missed.pop(f"default/{name}", None)
-        if f"default/{name}" in self.flying:
-            del self.flying[f"default/{name}"]
-            self.queue.done(f"default/{name}")
-            self.queue.delete(f"default/{name}")
-            self.pods.pop(f"default/{name}", None)
-
     @rule(seconds=st.sampled_from([0.1, 0.7, 1.0, 5.0, 40.0, 400.0]))
     def wait(self, seconds: float) -> None:
         self.now_s += seconds
