@@ -22,14 +22,16 @@ ABSENT = -1
 
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+# No more digits than int64 has: Python refuses to convert thousands of them, with an error.
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 
 
 def parse_int64(text: str) -> int | None:
     """Return what Go's strconv.ParseInt(text, 10, 64) reads, None where it fails."""
-    if not _INTEGER.fullmatch(text):
+    match = _INTEGER.fullmatch(text)
+    if match is None:
         return None
-    value = int(text)
+    value = int(match[1] + match[2])
     return value if -(2**63) <= value < 2**63 else None
 
 

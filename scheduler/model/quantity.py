@@ -11,7 +11,10 @@ from fractions import Fraction
 
 from scheduler.errors import InvalidObjectError
 
-_PATTERN = re.compile(r"([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+_PATTERN = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+
+_MAX_DIGITS = 1_000
+"""Python refuses to convert some thousands of digits, with an error of its own."""
 
 _SUFFIX: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),
@@ -29,5 +32,7 @@ def parse_quantity(text: str) -> Fraction:
     if match is None:
         raise InvalidObjectError(f"quantity: got {text!r}. Write a number with an optional suffix, as 250m or 1Gi")
     sign, number, exponent, suffix = match.groups()
+    if len(number) > _MAX_DIGITS:
+        raise InvalidObjectError(f"quantity: got {len(number)} digits. Write at most {_MAX_DIGITS}")
     value = Fraction(number + (exponent or "")) * _SUFFIX.get(suffix or "", Fraction(1))
     return -value if sign == "-" else value

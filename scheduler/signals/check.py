@@ -11,6 +11,7 @@ from scheduler.errors import ConfigError, Problem
 from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format import describe_by, lint_rule_files, unused_signals
+from scheduler.signals.format_report import problem_at
 
 OK = 0
 FOUND_PROBLEMS = 1
@@ -109,9 +110,8 @@ def share_text(rule: Rule, rules: Sequence[Rule]) -> str:
 def _unused(rules: RuleSet) -> list[Problem]:
     found = []
     for name in unused_signals(rules):
-        file, line, column = rules.signals[name].where.rsplit(":", 2)
         message = f"signal '{name}': no rule looks at it, yet Prometheus is asked. Drop it, or write a rule"
-        found.append(Problem(file, int(line), int(column), message))
+        found.append(problem_at(rules.signals[name].where, message))
     return found
 
 

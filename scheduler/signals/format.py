@@ -13,7 +13,7 @@ from typing import Final
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
 from scheduler.signals.format_fields import Fields, Shape, read_fields
-from scheduler.signals.format_report import Report, Scope, got, is_broken, nearest
+from scheduler.signals.format_report import Report, Scope, got, is_broken, nearest, problem_at
 from scheduler.signals.format_rules import RuleReader
 from scheduler.signals.format_signals import Declared, read_signals
 from scheduler.signals.yaml_nodes import Fault, Node, Scalar, compose
@@ -131,10 +131,10 @@ def _warn_of_limits(rules: list[Rule], signals: Mapping[str, Signal], reports: M
             continue
         for name, limit in (("max", rule.filter.max), ("min", rule.filter.min)):
             if limit is not None and not span[0] <= limit <= span[1]:
-                file, line, column = rule.where.rsplit(":", 2)
                 what = f"{name} {limit:g} is outside the signal's range [{span[0]:g}, {span[1]:g}]: all nodes or none"
                 message = f"rule '{rule.name}', filter: {what}. Write a limit within the range"
-                reports[file].warnings.append(Problem(file, int(line), int(column), message))
+                warning = problem_at(rule.where, message)
+                reports[warning.file].warnings.append(warning)
 
 
 def unused_signals(rules: RuleSet) -> list[str]:

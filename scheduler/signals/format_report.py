@@ -77,6 +77,12 @@ class Scope:
         return f"{self.label}: {message}" if self.label else message
 
 
+def problem_at(where: str, message: str) -> Problem:
+    """Return a problem at a place that `Scope.where` has written down."""
+    file, line, column = where.rsplit(":", 2)
+    return Problem(file, int(line), int(column), message)
+
+
 def got(node: Node) -> str:
     """Return what stands in the file, short, for the end of a sentence."""
     if isinstance(node, Mapping):

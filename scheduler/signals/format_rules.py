@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.rules import MAX_WEIGHT, ByKind, Match, Rule, WeightSignal
 from scheduler.signals import yaml_nodes
 from scheduler.signals.format_effects import read_curve, read_filter, read_score
 from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format_labels import is_label_key, is_label_value, is_namespace_glob
 from scheduler.signals.format_report import Scope, got, is_broken, nearest
 from scheduler.signals.format_signals import Declared
 from scheduler.signals.format_values import Measure, read_any_text, read_plain_number, read_text, read_word
@@ -38,6 +38,8 @@ MATCH: Final = Shape(fields=("namespaces", "labels"))
 WEIGHT: Final = Shape(fields=("signal", "points", "missing"), required=("signal", "points"))
 
 _NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_NAMESPACE_GLOB: Final = re.compile(r"(?:[-a-z0-9*?]|\[!?[-a-z0-9]+\])+")
+_MAX_GLOB: Final = 253
 
 
 @dataclass(slots=True)
@@ -181,7 +183,7 @@ def _match(node: Node | None, scope: Scope) -> Match:
     write = 'Write globs, as `[shop, "shop-*"]`, or drop the line to match all'
     for item in read_list(fields.get("namespaces"), inner, write) or ():
         glob = read_text(item, inner)
-        if glob is not None and not is_namespace_glob(glob):
+        if glob is not None and not (len(glob) <= _MAX_GLOB and _NAMESPACE_GLOB.fullmatch(glob)):
             inner.problem(
                 item, f"not a glob over namespaces, {got(item)}. Write lower-case letters, digits, `-`, `*` and `?`"
             )

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
 from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format_labels import is_label_key
 from scheduler.signals.format_report import Scope, got, nearest
 from scheduler.signals.format_values import Measure, read_duration, read_number, read_text, read_word
 from scheduler.signals.promql import Query, QueryFault, parse_query

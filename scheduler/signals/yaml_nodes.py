@@ -180,8 +180,7 @@ class _Composer:
 
     def _close(self, event: Any) -> None:
         opened = self._stack.pop()
-        start = opened.event.start_mark
-        span = (start.line + 1, start.column + 1, start.index, event.end_mark.index)
+        span = _span(opened.event, event)
         if isinstance(event, yaml.SequenceEndEvent):
             self._place(Sequence(*span, items=tuple(opened.items)))
         else:
@@ -221,9 +220,10 @@ def clip(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _span(event: Any) -> tuple[int, int, int, int]:
-    start = event.start_mark
-    return start.line + 1, start.column + 1, start.index, event.end_mark.index
+def _span(first: Any, last: Any = None) -> tuple[int, int, int, int]:
+    """Return line, column, start and end of what reaches from one event to another, or of one event alone."""
+    start, end = first.start_mark, (last or first).end_mark
+    return start.line + 1, start.column + 1, start.index, end.index
 
 
 def _syntax(error: yaml.YAMLError, text: str) -> Fault:

@@ -74,7 +74,8 @@ def test_what_a_selector_may_not_say(key: str, operator: str, values: list[str],
 @pytest.mark.parametrize(
     ("text", "value"),
     [("7", 7), ("-7", -7), ("+7", 7), ("007", 7), ("9223372036854775807", 2**63 - 1), ("9223372036854775808", None),
-     ("1_000", None), (" 1", None), ("", None), ("٣", None)],
+     ("1_000", None), (" 1", None), ("", None), ("٣", None),
+     ("9" * 5_000, None), ("-" + "0" * 5_000 + "7", -7)],
 )  # fmt: skip
 def test_integers_are_read_as_go_reads_them(text: str, value: int | None) -> None:
     assert parse_int64(text) == value

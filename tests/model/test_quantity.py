@@ -31,8 +31,15 @@ def test_what_a_quantity_is_worth(text: str, value: Fraction | int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " 1", "1 Gi", "1K", "1gi", "Gi", "1e", "1ee3", "--1", "1.2.3", "0x10", "NaN", "inf"]
+    "text", ["", " 1", "1 Gi", "1K", "1gi", "Gi", "1e", "1ee3", "--1", "1.2.3", "0x10", "NaN", "inf", "٣"]
 )
 def test_what_is_no_quantity(text: str) -> None:
     with pytest.raises(InvalidObjectError, match="quantity"):
         parse_quantity(text)
+
+
+def test_a_quantity_of_thousands_of_digits_is_refused_as_such() -> None:
+    assert parse_quantity("0" * 900 + "1") == 1
+    for n_digits in (1_001, 5_000):
+        with pytest.raises(InvalidObjectError, match=f"quantity: got {n_digits} digits"):
+            parse_quantity("9" * n_digits)
