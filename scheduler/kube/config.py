@@ -148,7 +148,7 @@ def _connection(configuration: Configuration, fetch: Callable[[], Token], source
     host = str(configuration.host).rstrip("/")
     if not host.startswith(("http://", "https://")):
         raise ConfigError(f"{source}: server {host!r} has no scheme; write https://HOST:PORT")
-    proxy = configuration.proxy or None
+    proxy = str(configuration.proxy) if configuration.proxy else None
     if proxy is not None and should_bypass_proxies(host, configuration.no_proxy or ""):
         proxy = None
     if proxy is not None and not proxy.startswith(("http://", "https://")):
@@ -215,7 +215,8 @@ class _Kubeconfig:
             return Token(header, lifetime_s)
         cert_file = configuration.cert_file or None
         if header is None and cert_file is None:
-            command = user["exec"].get("command")
+            plugin = user["exec"]
+            command = plugin.get("command") if isinstance(plugin, Mapping) else plugin
             raise ConfigError(
                 f"{self.name}: exec plugin {command!r} gave no credentials (its message is logged above); run it by "
                 "hand, or write another user"

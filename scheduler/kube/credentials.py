@@ -7,6 +7,7 @@ by every thread at once), and a kubeconfig's tokenFile read only once. A request
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +20,7 @@ TOKEN_FILE_LIFETIME_S = 30.0
 """How old a token read from a file may get; kubelet swaps the file long before the old token ends."""
 
 _RETRY_FAILED_S = 10.0
+_PRINTABLE = re.compile(r"[ -~]*[!-~]")
 
 
 class CredentialsError(VaneError):
@@ -74,7 +76,7 @@ class Credentials:
 
     def _refresh(self) -> Token:
         try:
-            token = self._fetch()
+            token = _checked(self._fetch())
         except CredentialsError:
             # What was good until now may still be accepted; an exec plugin that is down should not end every watch.
             if self._last is None:
@@ -84,6 +86,13 @@ class Credentials:
         self._cached = (token, self._clock() + token.lifetime_s)
         self._last = token
         return token
+
+
+def _checked(token: Token) -> Token:
+    """Refuse what HTTP cannot carry, such as a second line: the HTTP libraries would show the token in their errors."""
+    if token.header is not None and not _PRINTABLE.fullmatch(token.header):
+        raise CredentialsError("the token must be one word of plain characters; look for a line break in it")
+    return token
 
 
 def token_from_file(path: str, lifetime_s: float = TOKEN_FILE_LIFETIME_S) -> Token:

@@ -117,6 +117,11 @@ def test_a_wrong_kubeconfig_is_one_message(tmp_path: Path, content: str, expecte
         pytest.param({"token": "t"}, {"certificate-authority-data": "aGk="}, "certificate authority", id="no CA"),
         pytest.param({"token": "t"}, {"proxy-url": "socks5://x:1"}, "socks5 is not supported", id="SOCKS"),
         pytest.param({"token": "t"}, {"proxy-url": "u:pw@x:1"}, "without a scheme is not supported", id="proxy"),
+        pytest.param({"token": "t"}, {"proxy-url": True}, "without a scheme is not supported", id="proxy of no text"),
+        pytest.param({"exec": None}, {}, "exec plugin None gave no credentials", id="empty plugin"),
+        pytest.param({"exec": "aws"}, {}, "exec plugin 'aws' gave no credentials", id="plugin of no mapping"),
+        pytest.param({"token": "secret\n"}, {}, "look for a line break", id="token with a line break"),
+        pytest.param({"token": "secret\N{EURO SIGN}"}, {}, "plain characters", id="token of odd characters"),
         pytest.param({"client-certificate": "c", "client-key": "k"}, {}, "does not exist", id="no certificate"),
         pytest.param({"tokenFile": "nope"}, {}, "nope", id="no token file"),
         pytest.param(
@@ -133,6 +138,7 @@ def test_wrong_settings_are_one_message(
     with pytest.raises(ConfigError, match="kubeconfig") as caught:
         load(write_kubeconfig(tmp_path, user, **cluster))
     assert expected in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_no_settings_at_all(tmp_path: Path) -> None:
