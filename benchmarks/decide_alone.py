@@ -17,15 +17,15 @@ from scheduler.framework.decide import decide
 from scheduler.framework.profile import Profile
 from scheduler.framework.record import record_of
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.objects import Pod, decode_node, decode_pod
+from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
 from scheduler.signals.answers import SignalAnswer, signature
-from scheduler.signals.format import parse_rule_files
-from scheduler.signals.store import SignalStore
+from scheduler.signals.columns.store import SignalStore
+from scheduler.signals.format.parsing import parse_rule_files
 
 _SIGNAL = """\
   use_{i}:
@@ -61,7 +61,9 @@ def make_state(n_nodes: int, profile: Profile) -> ClusterState:
             "spec": {"taints": [{"key": "dedicated", "effect": "NoSchedule"}] if i % 50 == 0 else []},
             "status": {"allocatable": {"cpu": "4", "memory": "32Gi", "pods": "110"}},
         }
-        state.set_node(decode_node(msgspec.json.encode(node)))
+        decoded = decode_node(msgspec.json.encode(node))
+        assert isinstance(decoded, Node)
+        state.set_node(decoded)
     return state
 
 

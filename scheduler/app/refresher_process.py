@@ -38,10 +38,10 @@ from scheduler.metrics import Metrics, Page, merge, process_registry
 from scheduler.model.rules import RuleSet
 from scheduler.serve.http import Server
 from scheduler.serve.pages import Check
-from scheduler.signals.client import ClientSettings, PrometheusClient
+from scheduler.signals.asking.client import ClientSettings, PrometheusClient
+from scheduler.signals.asking.refresher import Refresher
+from scheduler.signals.asking.session import Access
 from scheduler.signals.loader import RuleLoader
-from scheduler.signals.refresher import Refresher
-from scheduler.signals.session import Access
 
 log = logging.getLogger(__name__)
 

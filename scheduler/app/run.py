@@ -21,9 +21,9 @@ from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
 from scheduler.framework.profile import Profile
-from scheduler.kube.binder import Binder
+from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.messages import EventsDropped, PodRef
 from scheduler.kube.config import Connection, load_connection
-from scheduler.kube.messages import EventsDropped, PodRef
 from scheduler.kube.reflector import Reflector
 from scheduler.kube.resources import KINDS
 from scheduler.kube.transport import Transport
@@ -40,9 +40,9 @@ from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.plugins import default_chain
 from scheduler.settings import Settings
-from scheduler.signals.client import check_prometheus_url
+from scheduler.signals.asking.client import check_prometheus_url
+from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.loader import RuleLoader
-from scheduler.signals.store import SignalStore
 
 log = logging.getLogger(__name__)
 

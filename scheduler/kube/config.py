@@ -19,9 +19,9 @@ from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TO
 from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from scheduler.errors import ConfigError
+from scheduler.kube.binder.messages import BinderConnection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
 from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError
-from scheduler.kube.messages import BinderConnection
 
 log = logging.getLogger(__name__)
 

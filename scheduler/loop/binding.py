@@ -12,7 +12,7 @@ from scheduler.cluster.queue import SchedulingQueue
 from scheduler.errors import InvalidObjectError, PluginError
 from scheduler.framework.instructions import Bind
 from scheduler.framework.profile import Profile
-from scheduler.kube.messages import BindRequest, BindResult
+from scheduler.kube.binder.messages import BindRequest, BindResult
 from scheduler.loop.attempt import Attempt
 from scheduler.loop.failure import FailureHandler, pod_ref
 from scheduler.loop.ports import Binder

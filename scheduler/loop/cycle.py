@@ -21,7 +21,7 @@ from scheduler.loop.ports import Clock
 from scheduler.loop.ring import RecordRing
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.signals.store import SignalStore
+from scheduler.signals.columns.store import SignalStore
 
 log = logging.getLogger(__name__)
 

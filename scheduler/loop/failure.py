@@ -8,7 +8,7 @@ from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.errors import UnsupportedPodError
 from scheduler.framework.diagnosis import Diagnosis
-from scheduler.kube.messages import EventRequest, FailureReport, PodRef
+from scheduler.kube.binder.messages import EventRequest, FailureReport, PodRef
 from scheduler.loop.attempt import Attempt
 from scheduler.loop.ports import Binder
 from scheduler.metrics import Metrics

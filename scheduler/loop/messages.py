@@ -6,7 +6,7 @@ import queue
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scheduler.kube.messages import BindResult, EventsDropped, RequestsDone
+from scheduler.kube.binder.messages import BindResult, EventsDropped, RequestsDone
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from scheduler.kube.messages import BindRequest, EventRequest, FailureReport
+from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport
 
 Clock = Callable[[], float]
 """Monotonic seconds."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
-from scheduler.kube.messages import BindResult, EventsDropped, RequestsDone
+from scheduler.kube.binder.messages import BindResult, EventsDropped, RequestsDone
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World

@@ -6,11 +6,11 @@ import logging
 
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import rules_reloaded, signals_refreshed
-from scheduler.kube.messages import EventRequest, PodRef
+from scheduler.kube.binder.messages import EventRequest, PodRef
 from scheduler.loop.ports import Binder
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.store import SignalStore
+from scheduler.signals.columns.store import SignalStore
 
 log = logging.getLogger(__name__)
 

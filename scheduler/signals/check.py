@@ -10,8 +10,8 @@ from typing import TextIO
 from scheduler.errors import ConfigError, Problem
 from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
 from scheduler.signals.files import read_rule_files
-from scheduler.signals.format import describe_by, lint_rule_files, unused_signals
-from scheduler.signals.format_report import problem_at
+from scheduler.signals.format.parsing import describe_by, lint_rule_files, unused_signals
+from scheduler.signals.format.report import problem_at
 
 OK = 0
 FOUND_PROBLEMS = 1

@@ -82,7 +82,7 @@ def test_without_its_binder_it_cannot_go_on(api: KubeApi, start_vane: StartVane)
     api.create_node("a")
     vane = start_vane()
 
-    os.kill(_child(vane, "binder_process"), signal.SIGKILL)
+    os.kill(_child(vane, "binder.process"), signal.SIGKILL)
 
     assert vane.process.wait(15.0) == 1
     assert "the binder process ended by itself" in vane.process.log_text()

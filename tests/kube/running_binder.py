@@ -3,9 +3,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from scheduler.kube.binder import Binder
+from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.messages import BindRequest, BindResult, PodRef, RequestsDone
 from scheduler.kube.config import Connection
-from scheduler.kube.messages import BindRequest, BindResult, PodRef, RequestsDone
 from tests.kube.fake_api import replies
 from tests.support.waiting import wait_until
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
+from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
+from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
 from scheduler.kube.credentials import Credentials, Token, token_from_file
-from scheduler.kube.messages import BindRequest, EventRequest, FailureReport, PodRef
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, raw, replies, resets, status
 from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, STATUS_PATH, Running

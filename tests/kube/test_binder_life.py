@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from scheduler.kube import messages
-from scheduler.kube.binder_http import ApiHttp
-from scheduler.kube.binder_pods import MAX_BINDS
+from scheduler.kube.binder import messages
+from scheduler.kube.binder.http import ApiHttp
+from scheduler.kube.binder.messages import BinderConnection, BindRequest, Unauthorized
+from scheduler.kube.binder.pods import MAX_BINDS
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.endpoint import Endpoint
-from scheduler.kube.messages import BinderConnection, BindRequest, Unauthorized
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, hangs, replies, status
 from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, Running
@@ -112,10 +112,10 @@ def test_stop_is_quick_and_asks_no_one(server: FakeApi, running: Running) -> Non
 
 _PARENT = """
 import math, os, sys, time
-from scheduler.kube.binder import Binder
-from scheduler.kube.binder_events import MAX_QUEUED, N_WRITERS
-from scheduler.kube.binder_pods import MAX_BINDS
-from scheduler.kube.messages import BindRequest, PodRef
+from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
+from scheduler.kube.binder.pods import MAX_BINDS
+from scheduler.kube.binder.messages import BindRequest, PodRef
 from tests.kube.conftest import connection_to
 
 binder = Binder(connection_to(sys.argv[1]), lambda results: None, lambda why: None)

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from scheduler.kube import events
-from scheduler.kube.event_series import FINISH_S, MAX_KEYS, EventSeries
-from scheduler.kube.messages import BindRequest, EventRequest, FailureReport, PodRef
+from scheduler.kube.binder import events
+from scheduler.kube.binder.event_series import FINISH_S, MAX_KEYS, EventSeries
+from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
 
 POD = PodRef(namespace="shop", name="web-1", uid="u1", resource_version="42")
 NOW_NS = 1_700_000_000_123_456_789

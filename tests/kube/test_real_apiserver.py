@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.kube.binder import Binder
+from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, PodRef
 from scheduler.kube.config import Connection, load_connection
-from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, PodRef
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.resources import NODES, PODS
 from scheduler.kube.transport import Transport

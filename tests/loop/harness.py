@@ -13,7 +13,7 @@ from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled, Profile
-from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
@@ -30,8 +30,8 @@ from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
 from scheduler.plugins import default_chain
 from scheduler.signals.answers import SignalAnswer, signature
-from scheduler.signals.format import parse_rule_files
-from scheduler.signals.store import SignalStore
+from scheduler.signals.columns.store import SignalStore
+from scheduler.signals.format.parsing import parse_rule_files
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.signals.format import lint_rule_files
+from scheduler.signals.format.parsing import lint_rule_files
 
 BAD = sorted((Path(__file__).parent / "bad").glob("*.yaml"))
 WANT = re.compile(r"# want (\d+):(\d+) (.+)")

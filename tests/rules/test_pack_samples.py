@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scheduler.model.rules import RuleSet
-from scheduler.signals.format import parse_rule_files
-from scheduler.signals.promql import selectors
+from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.promql import selectors
 from tests.support.plugin import Recorded
 from tests.support.prometheus import PrometheusServer, Samples
 

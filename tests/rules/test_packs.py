@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.signals.check import check
-from scheduler.signals.format import parse_rule_files
+from scheduler.signals.format.parsing import parse_rule_files
 
 RULES = Path(__file__).parents[2] / "rules"
 PACKS = sorted(RULES.glob("*.yaml"))

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from scheduler.signals.client import QueryResult
-from scheduler.signals.query_errors import QueryError
-from scheduler.signals.session import Series
+from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.query_errors import QueryError
+from scheduler.signals.asking.session import Series
 
 
 class Exchange(BaseHTTPRequestHandler):

@@ -13,7 +13,7 @@ from scheduler.model.rules import ByKind, Curve, Rule, RuleFilter, RuleScore, Ru
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import SignalAnswer, signature
-from scheduler.signals.store import SignalStore
+from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node
 from tests.signals.scripted import Clock
 

@@ -5,7 +5,7 @@ import email.utils
 import pytest
 
 from scheduler.errors import ConfigError
-from scheduler.signals.client import ClientSettings, PrometheusClient, check_prometheus_url
+from scheduler.signals.asking.client import ClientSettings, PrometheusClient, check_prometheus_url
 from tests.signals.scripted import always, scripted, vector
 
 DATE = email.utils.formatdate(1000.0, usegmt=True)

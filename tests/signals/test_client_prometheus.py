@@ -11,11 +11,11 @@ from scheduler.model.nodes import NodeTable
 from scheduler.model.rules import ByKind, Rule, RuleFilter, RuleSet, Signal
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.client import ClientSettings, PrometheusClient
-from scheduler.signals.lag import lag_of, lag_query
-from scheduler.signals.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData, WrongResultType
-from scheduler.signals.refresher import Refresher
-from scheduler.signals.store import SignalStore
+from scheduler.signals.asking.client import ClientSettings, PrometheusClient
+from scheduler.signals.asking.lag import lag_of, lag_query
+from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData, WrongResultType
+from scheduler.signals.asking.refresher import Refresher
+from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node
 from tests.signals.store_world import crossed
 from tests.support.exporter import NodeExporter

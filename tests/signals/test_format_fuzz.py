@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import RuleSet
-from scheduler.signals.format import parse_rule_files
-from scheduler.signals.promql import Query, parse_query
+from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.promql import Query, parse_query
 
 PACK = (Path(__file__).parents[2] / "rules" / "node-utilisation.yaml").read_bytes()
 RICH = b"""apiVersion: vane.dev/v1

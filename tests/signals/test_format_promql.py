@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.rules import ByKind
-from scheduler.signals.promql import MAX_OPERATORS, Query, QueryFault, parse_query, selectors
-from scheduler.signals.promql_lint import lint_query
+from scheduler.signals.format.promql import MAX_OPERATORS, Query, QueryFault, parse_query, selectors
+from scheduler.signals.format.promql_lint import lint_query
 
 
 def query(expr: str) -> Query:

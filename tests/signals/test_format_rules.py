@@ -14,7 +14,7 @@ from scheduler.model.rules import (
     ScoreMissing,
     WeightSignal,
 )
-from scheduler.signals.format import lint_rule_files, parse_rule_files
+from scheduler.signals.format.parsing import lint_rule_files, parse_rule_files
 
 HEAD = "apiVersion: vane.dev/v1\nkind: Rules\n"
 SIGNALS = """signals:

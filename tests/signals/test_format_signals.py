@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
-from scheduler.signals.format import parse_rule_files
+from scheduler.signals.format.parsing import parse_rule_files
 
 HEAD = "apiVersion: vane.dev/v1\nkind: Rules\n"
 EXPR = "max by (instance) (use)"

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from scheduler.errors import Problem, RuleFilesError
-from scheduler.signals.format import MAX_BYTES, parse_rule_files
-from scheduler.signals.yaml_nodes import Scalar, compose, offset_in_source, position
+from scheduler.signals.format.parsing import MAX_BYTES, parse_rule_files
+from scheduler.signals.format.yaml_nodes import Scalar, compose, offset_in_source, position
 
 GOOD = b"apiVersion: vane.dev/v1\nkind: Rules\nsignals: {use: {expr: max by (node) (use)}}\n"
 

@@ -13,8 +13,8 @@ import pytest
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.query_errors import PrometheusUnreachable, QueryRejected
-from scheduler.signals.refresher import Refresher
+from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected
+from scheduler.signals.asking.refresher import Refresher
 from tests.signals.scripted import FakeClient
 from tests.support.waiting import wait_until
 
@@ -257,7 +257,7 @@ def test_a_hung_query_does_not_hold_the_end_of_the_process() -> None:
     program = """
 import threading
 from scheduler.model.rules import ByKind, RuleSet, Signal
-from scheduler.signals.refresher import Refresher
+from scheduler.signals.asking.refresher import Refresher
 asked = threading.Event()
 class Hung:
     def query(self, expr, lookback_s=None):

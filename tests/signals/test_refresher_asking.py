@@ -8,14 +8,14 @@ import pytest
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import Drops, SignalAnswer, signature
-from scheduler.signals.asking import Asked, SignalAsker
-from scheduler.signals.breaker import Breaker
-from scheduler.signals.client import QueryResult
-from scheduler.signals.lag import lag_of, lag_query
-from scheduler.signals.query_errors import QueryTimeout, WrongResultType
-from scheduler.signals.refresher import complaint_of
-from scheduler.signals.resolver import NodeResolver
-from scheduler.signals.session import Series
+from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.breaker import Breaker
+from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.lag import lag_of, lag_query
+from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
+from scheduler.signals.asking.refresher import complaint_of
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.session import Series
 from tests.signals.scripted import Clock, FakeClient
 
 NAMES = tuple("abcde")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Reduce, Signal
 from scheduler.signals.answers import Drops
-from scheduler.signals.ingest import ingest, parse_number
-from scheduler.signals.resolver import NodeResolver
-from scheduler.signals.session import Series
+from scheduler.signals.asking.ingest import ingest, parse_number
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.session import Series
 
 NAMES = ("a", "b", "c")
 RESOLVER = NodeResolver(NodeIdentity(1, NAMES, {name: i for i, name in enumerate(NAMES)}))

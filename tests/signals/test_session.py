@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.signals.client import ClientSettings, PrometheusClient
-from scheduler.signals.query_errors import (
+from scheduler.signals.asking.client import ClientSettings, PrometheusClient
+from scheduler.signals.asking.query_errors import (
     BadAnswer,
     CredentialsUnreadable,
     PrometheusUnreachable,
@@ -21,7 +21,7 @@ from scheduler.signals.query_errors import (
     TooMuchData,
     WrongResultType,
 )
-from scheduler.signals.session import Access, Bounds, TokenFile
+from scheduler.signals.asking.session import Access, Bounds, TokenFile
 from tests.signals.scripted import Clock, Exchange, always, scripted, vector
 from tests.support.pki import CertificateAuthority
 from tests.support.ports import free_port

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduler.model.rules import FilterMissing, RuleFilter
-from scheduler.signals.trips import Trips, advance, refused, valve_reason
+from scheduler.signals.columns.trips import Trips, advance, refused, valve_reason
 
 NAN = math.nan
 HOT = RuleFilter(max=0.8, max_clear=0.7)

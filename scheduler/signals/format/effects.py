@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing, Unit
-from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list
-from scheduler.signals.format_report import Scope, got, is_broken
-from scheduler.signals.format_values import Measure, read_number, read_plain_number, read_word
-from scheduler.signals.yaml_nodes import Node, Scalar, Sequence
+from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
+from scheduler.signals.format.report import Scope, got, is_broken
+from scheduler.signals.format.values import Measure, read_number, read_plain_number, read_word
+from scheduler.signals.format.yaml_nodes import Node, Scalar, Sequence
 
 MAX_SCORE: Final = 100.0
 _POINTS_ADVICE: Final = "Write at least two pairs, as `[[0, 100], [0.5, 80], [1, 0]]`"

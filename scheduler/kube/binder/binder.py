@@ -15,10 +15,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from scheduler.errors import VaneError
-from scheduler.kube import messages
-from scheduler.kube.config import Connection
-from scheduler.kube.credentials import CredentialsError, Token
-from scheduler.kube.messages import (
+from scheduler.kube.binder import messages
+from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
     Credentials,
@@ -33,6 +31,8 @@ from scheduler.kube.messages import (
     ToChild,
     Unauthorized,
 )
+from scheduler.kube.config import Connection
+from scheduler.kube.credentials import CredentialsError, Token
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Binder:
         ours, theirs = socket.socketpair()
         with theirs:
             fd = theirs.fileno()
-            argv = [sys.executable, "-m", "scheduler.kube.binder_process", str(fd), str(os.getpid())]
+            argv = [sys.executable, "-m", "scheduler.kube.binder.process", str(fd), str(os.getpid())]
             self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
         self._socket = ours
         self._token = self._connection.credentials.token()

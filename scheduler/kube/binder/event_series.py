@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scheduler.kube import events
-from scheduler.kube.messages import EventRequest
+from scheduler.kube.binder import events
+from scheduler.kube.binder.messages import EventRequest
 
 FINISH_S = 360.0
 REFRESH_S = 1800.0

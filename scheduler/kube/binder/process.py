@@ -24,14 +24,11 @@ from collections.abc import Coroutine
 from typing import Any
 
 from scheduler.errors import VaneError
-from scheduler.kube import events, messages
-from scheduler.kube.binder_events import EventWriter
-from scheduler.kube.binder_http import ApiHttp
-from scheduler.kube.binder_pods import FailureReports, PodBinder
-from scheduler.kube.binder_retry import Chance
-from scheduler.kube.endpoint import TlsFilesError
-from scheduler.kube.event_series import EventSeries
-from scheduler.kube.messages import (
+from scheduler.kube.binder import events, messages
+from scheduler.kube.binder.event_series import EventSeries
+from scheduler.kube.binder.event_writer import EventWriter
+from scheduler.kube.binder.http import ApiHttp
+from scheduler.kube.binder.messages import (
     BinderConnection,
     BindRequest,
     Credentials,
@@ -46,6 +43,9 @@ from scheduler.kube.messages import (
     ToChild,
     Unauthorized,
 )
+from scheduler.kube.binder.pods import FailureReports, PodBinder
+from scheduler.kube.binder.retry import Chance
+from scheduler.kube.endpoint import TlsFilesError
 
 _FLUSH_S = 0.002
 _DRAIN_POLL_S = 0.005
@@ -214,7 +214,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def main() -> None:
-    """Run the process: `python -m scheduler.kube.binder_process FD PARENT_PID`."""
+    """Run the process: `python -m scheduler.kube.binder.process FD PARENT_PID`."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     die_with_parent(int(sys.argv[2]))

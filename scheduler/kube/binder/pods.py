@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from scheduler.kube import events
-from scheduler.kube.binder_http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
-from scheduler.kube.binder_retry import Chance, Tries
-from scheduler.kube.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.kube.binder import events
+from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.kube.binder.retry import Chance, Tries
 from scheduler.model.objects import MALFORMED_JSON
 
 log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
 from scheduler.model.objects import MALFORMED_JSON
-from scheduler.signals.query_errors import (
+from scheduler.signals.asking.query_errors import (
     BadAnswer,
     CredentialsUnreadable,
     PrometheusUnreachable,

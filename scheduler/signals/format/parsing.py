@@ -12,11 +12,11 @@ from typing import Final
 
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
-from scheduler.signals.format_fields import Fields, Shape, read_fields
-from scheduler.signals.format_report import Report, Scope, got, is_broken, nearest, problem_at
-from scheduler.signals.format_rules import RuleReader
-from scheduler.signals.format_signals import Declared, read_signals
-from scheduler.signals.yaml_nodes import Fault, Node, Scalar, compose
+from scheduler.signals.format.fields import Fields, Shape, read_fields
+from scheduler.signals.format.report import Report, Scope, got, is_broken, nearest, problem_at
+from scheduler.signals.format.rules import RuleReader
+from scheduler.signals.format.signals import Declared, read_signals
+from scheduler.signals.format.yaml_nodes import Fault, Node, Scalar, compose
 
 API_VERSION: Final = "vane.dev/v1"
 KIND: Final = "Rules"

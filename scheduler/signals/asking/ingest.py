@@ -13,8 +13,8 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.rules import ByKind, Reduce, Signal
 from scheduler.signals.answers import CLUSTER_KEYS, Drops
-from scheduler.signals.resolver import UNMAPPED, NodeResolver, domain_labels
-from scheduler.signals.session import Series
+from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver, domain_labels
+from scheduler.signals.asking.session import Series
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from typing import Final, Protocol
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking import Asked, QueryClient, SignalAsker
-from scheduler.signals.breaker import Breaker
-from scheduler.signals.query_errors import QueryError
-from scheduler.signals.resolver import NodeResolver
-from scheduler.signals.timetable import FAST, SLOW, Timetable
+from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
+from scheduler.signals.asking.breaker import Breaker
+from scheduler.signals.asking.query_errors import QueryError
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
 
 _LOG = logging.getLogger(__name__)
 

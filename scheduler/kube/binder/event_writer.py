@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from scheduler.kube.binder_http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
-from scheduler.kube.binder_retry import Chance
-from scheduler.kube.event_series import FINISH_S, REFRESH_S, EventRecord, EventSeries
-from scheduler.kube.messages import EventRequest
+from scheduler.kube.binder.event_series import FINISH_S, REFRESH_S, EventRecord, EventSeries
+from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder.messages import EventRequest
+from scheduler.kube.binder.retry import Chance
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import promql_parser as ast
 
 from scheduler.model.rules import ByKind
-from scheduler.signals.promql import Query, nodes_of
+from scheduler.signals.format.promql import Query, nodes_of
 
 _SELECTING: Final = ("topk", "bottomk", "limitk", "limit_ratio", "count_values")
 """Aggregations whose result keeps the labels of the series they choose."""

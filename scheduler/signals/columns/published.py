@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.rules import ByKind, FilterMissing, RuleFilter, RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.trips import Trips, refused
+from scheduler.signals.columns.trips import Trips, refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,9 +15,9 @@ from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.rules import ByKind, Rule, Signal
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.views import NodeView
-from scheduler.signals.alignment import RowAligner, spread
-from scheduler.signals.published import Held, Published
-from scheduler.signals.trips import Trips, ValveChange, refused, valve_reason
+from scheduler.signals.columns.alignment import RowAligner, spread
+from scheduler.signals.columns.published import Held, Published
+from scheduler.signals.columns.trips import Trips, ValveChange, refused, valve_reason
 
 _NEVER_S: Final = float("-inf")
 

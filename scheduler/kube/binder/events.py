@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from scheduler.kube.messages import BindRequest, EventRequest, FailureReport, PodRef
+from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
 
 NOTE_LIMIT_BYTES = 1024
 REPORTING_INSTANCE_LIMIT = 128

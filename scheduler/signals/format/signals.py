@@ -8,12 +8,12 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
-from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format_report import Scope, got, nearest
-from scheduler.signals.format_values import Measure, read_duration, read_number, read_text, read_word
-from scheduler.signals.promql import Query, QueryFault, parse_query
-from scheduler.signals.promql_lint import lint_query
-from scheduler.signals.yaml_nodes import Node, Scalar, clip
+from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.signals.format.promql import Query, QueryFault, parse_query
+from scheduler.signals.format.promql_lint import lint_query
+from scheduler.signals.format.report import Scope, got, nearest
+from scheduler.signals.format.values import Measure, read_duration, read_number, read_text, read_word
+from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
 
 MIN_INTERVAL_S: Final = 1.0
 MAX_INTERVAL_S: Final = 86_400.0

@@ -9,13 +9,13 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.rules import MAX_WEIGHT, ByKind, Match, Rule, WeightSignal
-from scheduler.signals import yaml_nodes
-from scheduler.signals.format_effects import read_curve, read_filter, read_score
-from scheduler.signals.format_fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format_report import Scope, got, is_broken, nearest
-from scheduler.signals.format_signals import Declared
-from scheduler.signals.format_values import Measure, read_any_text, read_plain_number, read_text, read_word
-from scheduler.signals.yaml_nodes import Node, Scalar, clip
+from scheduler.signals.format import yaml_nodes
+from scheduler.signals.format.effects import read_curve, read_filter, read_score
+from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.signals.format.report import Scope, got, is_broken, nearest
+from scheduler.signals.format.signals import Declared
+from scheduler.signals.format.values import Measure, read_any_text, read_plain_number, read_text, read_word
+from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
 
 MAX_RULES: Final = 100
 """Over all files."""

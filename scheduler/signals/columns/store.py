@@ -21,9 +21,9 @@ from scheduler.model.rules import Rule, RuleFilter, RuleSet
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
-from scheduler.signals.freezing import Freezer
-from scheduler.signals.published import Held, Published, has_verdict_changed, joining_labels
-from scheduler.signals.trips import Trips, ValveChange, advance
+from scheduler.signals.columns.freezing import Freezer
+from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels
+from scheduler.signals.columns.trips import Trips, ValveChange, advance
 
 _LOG = logging.getLogger(__name__)
 

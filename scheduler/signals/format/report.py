@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from scheduler.errors import Problem
-from scheduler.signals.yaml_nodes import (
+from scheduler.signals.format.yaml_nodes import (
     Broken,
     Fault,
     Mapping,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.signals.client import QueryResult
-from scheduler.signals.ingest import parse_number
-from scheduler.signals.promql import selectors
+from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.ingest import parse_number
+from scheduler.signals.format.promql import selectors
 
 _MARK: Final = "vane_selector"
 

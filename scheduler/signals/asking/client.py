@@ -1,6 +1,6 @@
 """The Prometheus client: one instant query, one typed answer, with the time of its evaluation on our own clock.
 
-Built on prometheus-api-client; `signals.session` says what is hardened and why.
+Built on prometheus-api-client; `session` says what is hardened and why.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.util import Retry
 
 from scheduler.errors import ConfigError
-from scheduler.signals.query_errors import TooMuchData
-from scheduler.signals.session import Access, Bounds, PrometheusSession, QueryAnswer, Series
+from scheduler.signals.asking.query_errors import TooMuchData
+from scheduler.signals.asking.session import Access, Bounds, PrometheusSession, QueryAnswer, Series
 
 _SERVER_TIMEOUT_S: Final = 4.0
 # The header Date is rounded down to a second, and another clock than ours has made it.

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from scheduler.kube.binder_http import Answer, NoAnswerError
+from scheduler.kube.binder.http import Answer, NoAnswerError
 
 T = TypeVar("T")
 

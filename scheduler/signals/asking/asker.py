@@ -12,13 +12,13 @@ import numpy as np
 
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
-from scheduler.signals.breaker import Breaker
-from scheduler.signals.client import QueryResult
-from scheduler.signals.coverage import Coverage
-from scheduler.signals.ingest import Ingested, ingest
-from scheduler.signals.lag import lag_of, lag_query
-from scheduler.signals.query_errors import QueryError, WrongResultType
-from scheduler.signals.resolver import NodeResolver
+from scheduler.signals.asking.breaker import Breaker
+from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.coverage import Coverage
+from scheduler.signals.asking.ingest import Ingested, ingest
+from scheduler.signals.asking.lag import lag_of, lag_query
+from scheduler.signals.asking.query_errors import QueryError, WrongResultType
+from scheduler.signals.asking.resolver import NodeResolver
 
 _LOG = logging.getLogger(__name__)
 
