@@ -291,6 +291,6 @@ class Binder:
 
 def _environment() -> dict[str, str]:
     """Return our environment, with the folder of this package importable."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     path = os.environ.get("PYTHONPATH")
     return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
