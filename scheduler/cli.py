@@ -131,6 +131,8 @@ def _run_parser() -> _Parser:
 
 
 def _run_scheduler(settings: Settings) -> int:
+    # Columns are short: the threads that numpy would start cost more than they bring. Read when it is imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from scheduler.app import run
 
     return run(settings)

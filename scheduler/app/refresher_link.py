@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import socket
 import subprocess
@@ -85,7 +84,7 @@ class RefresherLink:
         with theirs:
             fd = theirs.fileno()
             argv = [sys.executable, "-m", "scheduler.app.refresher_process", str(fd)]
-            self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
+            self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL)
         wire: Wire[ToRefresher, FromRefresher] = Wire(
             ours.detach(), FromRefresher, self._receive, self._lost.set, "refresher"
         )
@@ -135,8 +134,3 @@ class RefresherLink:
             self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
             self._lost.clear()
             self._launch()
-
-
-def _environment() -> dict[str, str]:
-    """Return our environment; numpy's own threads would only stand in the way of ours."""
-    return {**os.environ, "OPENBLAS_NUM_THREADS": "1"}

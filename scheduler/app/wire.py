@@ -7,6 +7,7 @@ in a reader thread and handed on.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import socket
@@ -22,6 +23,8 @@ from scheduler.model.rules import RuleSet
 from scheduler.settings import Settings
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.loader import LoaderState
+
+log = logging.getLogger(__name__)
 
 
 class Start(NamedTuple):
@@ -124,11 +127,11 @@ class Wire(Generic[Out, In]):
         self._outgoing.put(None)
 
     def _write(self) -> None:
-        while (message := self._outgoing.get()) is not None:
-            try:
+        try:
+            while (message := self._outgoing.get()) is not None:
                 self._connection.send_bytes(self._encoder.encode(message))
-            except OSError:
-                return
+        except OSError:
+            return  # the reader notices too, and says so
         # Closing alone would reach nobody while our own reader still waits on the same socket.
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as ours:
             ours.shutdown(socket.SHUT_RDWR)
@@ -138,6 +141,9 @@ class Wire(Generic[Out, In]):
             while True:
                 self._receive(self._decoder.decode(self._connection.recv_bytes()))
         except (EOFError, OSError):
-            self._closed()
+            pass  # the other end is gone
+        except Exception:  # a fault in what receives must not leave a wire that nobody reads
+            log.exception("the wire ends by a fault")
         finally:
             self._connection.close()
+            self._closed()

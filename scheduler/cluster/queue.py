@@ -142,7 +142,6 @@ class SchedulingQueue:
         entity.attempts += 1
         if entity.first_active_s is None:
             entity.first_active_s = now_s
-        entity.attempt_began_s = now_s
         self._in_flight.start(entity)
         return entity
 

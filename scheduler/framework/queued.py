@@ -15,8 +15,8 @@ class QueuedEntity:
         When it last came back to the queue, monotonic seconds; orders Pods of equal priority.
     first_seen_s
         When it came for the first time, monotonic seconds.
-    attempts, attempt_began_s
-        Scheduling attempts so far, and when the last of them began, monotonic seconds.
+    attempts
+        Scheduling attempts so far.
     unschedulable_count, consecutive_errors
         What its backoff grows with.
     rejected_by
@@ -39,7 +39,6 @@ class QueuedEntity:
     timestamp_s: float
     first_seen_s: float
     attempts: int = 0
-    attempt_began_s: float = 0.0
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     rejected_by: frozenset[str] = frozenset()

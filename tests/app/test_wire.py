@@ -1,0 +1,68 @@
+"""The wire between the two processes: what is sent arrives, and an end is always noticed."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from scheduler.app.wire import Ask, FromRefresher, Reply, ToRefresher, Wire
+from tests.support.waiting import wait_until
+
+OnAsk = Callable[[FromRefresher], None]
+
+
+class Ends:
+    """Both ends over a socket pair; `asked` and `replied` are what arrived."""
+
+    def __init__(self, on_ask: OnAsk | None = None) -> None:
+        ours, theirs = socket.socketpair()
+        self.asked: list[FromRefresher] = []
+        self.replied: list[ToRefresher] = []
+        self.ours_closed, self.theirs_closed = threading.Event(), threading.Event()
+        receive = on_ask or self.asked.append
+        self.ours: Wire[ToRefresher, FromRefresher] = Wire(
+            ours.detach(), FromRefresher, receive, self.ours_closed.set, "ours"
+        )
+        self.theirs: Wire[FromRefresher, ToRefresher] = Wire(
+            theirs.detach(), ToRefresher, self.replied.append, self.theirs_closed.set, "theirs"
+        )
+        self.ours.start()
+        self.theirs.start()
+
+
+def test_messages_arrive_in_order_both_ways() -> None:
+    ends = Ends()
+    for number in range(100):
+        ends.theirs.send(Ask(number, "metrics"))
+        ends.ours.send(Reply(number, b"x" * 10_000))
+
+    wait_until(lambda: len(ends.asked) == len(ends.replied) == 100, 5.0, "all messages")
+
+    assert ends.asked == [Ask(number, "metrics") for number in range(100)]
+    ends.ours.close()
+
+
+def test_closing_sends_what_is_queued_and_is_noticed_on_both_ends() -> None:
+    ends = Ends()
+    ends.ours.send(Reply(1, b"last words"))
+
+    ends.ours.close()
+
+    assert ends.theirs_closed.wait(5.0)
+    assert ends.ours_closed.wait(5.0)
+    assert ends.replied == [Reply(1, b"last words")]
+
+
+def test_a_fault_in_what_receives_ends_the_wire_loudly(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_: FromRefresher) -> None:
+        raise ZeroDivisionError
+
+    ends = Ends(fail)
+    ends.theirs.send(Ask(1, "metrics"))
+
+    assert ends.ours_closed.wait(5.0)
+    assert ends.theirs_closed.wait(5.0)
+    assert "the wire ends by a fault" in caplog.text
