@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import StartVane
-from tests.e2e.world import MeasuredCluster, prefer_idle, refuse_above, replace_file, rules
+from tests.e2e.world import INTERVAL_S, MeasuredCluster, prefer_idle, refuse_above, replace_file, rules
 from tests.support.audit import AuditLog
 from tests.support.kubelet import TestKubelet
 from tests.support.waiting import wait_until
@@ -155,4 +155,7 @@ def test_prometheus_down_stops_nothing(
     cluster.place("long-down", 20)
 
     cluster.prometheus.restart()
-    vane.wait_for_metric('vane_signal_state{signal="node_cpu",state="fresh"}', 1, timeout=30)
+    cluster.set_cpu(HOT, 0.95)  # returns once Prometheus shows it again
+    # An interval, the second that a page is kept, and room for a slow machine.
+    vane.wait_for_metric('vane_signal_state{signal="node_cpu",state="fresh"}', 1, timeout=INTERVAL_S + 2.0)
+    vane.wait_for_metric("vane_prometheus_up", 1)

@@ -186,3 +186,14 @@ def test_pauses_are_drawn_so_that_instances_do_not_come_back_in_step() -> None:
     breaker.failed()
     clock.now_s += 4.0
     assert breaker.allows()
+
+
+def test_a_limit_shortens_the_pauses_that_come() -> None:
+    clock = Clock()
+    breaker = Breaker(clock, threshold=1, first_s=8.0, cap_s=8.0, chance=lambda: 1.0)
+    breaker.limit(2.0)
+    assert breaker.failed()
+    clock.now_s += 1.9
+    assert not breaker.allows()
+    clock.now_s += 0.2
+    assert breaker.allows()

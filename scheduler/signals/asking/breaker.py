@@ -42,6 +42,11 @@ class Breaker:
         self._closed_until_s = 0.0
         self._is_trying = False
 
+    def limit(self, cap_s: float) -> None:
+        """Make no pause longer than this, in seconds, from the next one on."""
+        with self._lock:
+            self._cap_s = cap_s
+
     @property
     def is_open(self) -> bool:
         return self._n_failures >= self._threshold

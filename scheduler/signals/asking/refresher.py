@@ -25,6 +25,10 @@ from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
 _LOG = logging.getLogger(__name__)
 
 SWAP_WITHIN_S: Final = 1.0
+_LONGEST_OUTAGE_PAUSE_S: Final = 15.0
+_SHARE_OF_INTERVAL: Final = 0.9
+# What the rule format takes at least.
+_SHORTEST_INTERVAL_S: Final = 1.0
 _NOTABLE_SHARE_OF_NEW_NODES: Final = 0.1
 
 
@@ -99,6 +103,9 @@ class Refresher:
                 self._timetable.cancel(name)
                 del self._askers[name]
                 self._complaints.pop(name, None)
+            shortest_s = min((signal.interval_s for signal in rules.signals.values()), default=_LONGEST_OUTAGE_PAUSE_S)
+            # Shorter than the interval, so that the end of an outage is found within one.
+            self._server.limit(_SHARE_OF_INTERVAL * min(max(shortest_s, _SHORTEST_INTERVAL_S), _LONGEST_OUTAGE_PAUSE_S))
             added = []
             for name, signal in rules.signals.items():
                 known = self._askers.get(name)
@@ -219,6 +226,9 @@ class Refresher:
             return
         elif self._server.failed():
             _LOG.error("Prometheus does not answer; asking with pauses", extra={"error": str(error)})
+            # It is the server's fault: the signal's own, longer pause would only delay its return.
+            asker.breaker.withdraw()
+            return
         asker.breaker.failed()
 
     def _note_success(self) -> None:
