@@ -56,7 +56,7 @@ class RefresherLink:
         self._lost = threading.Event()
 
     def start(self) -> None:
-        """Start the process; call it from the main thread before others exist."""
+        """Start the process, and a thread that starts the next one if it ends by itself."""
         self._launch()
         threading.Thread(target=self._keep_alive, name="refresher-keeper", daemon=True).start()
 
