@@ -23,8 +23,8 @@ _TERMINAL = ("Succeeded", "Failed")
 Object = Pod | UnreadablePod | Node | UnreadableNode
 
 
-def _nobody(_uid: str) -> None:
-    """Nothing waits for Pods that vanish."""
+def _nobody(_what: object) -> None:
+    """Nothing waits for assumed Pods that vanish or change."""
 
 
 class Router:
@@ -32,6 +32,7 @@ class Router:
 
     `scheduler_names` are those of our profiles. `assumed_gone` is told the UID of each Pod that was deleted,
     or is about to be, between its assumption and the end of its binding: what waits for it may give up.
+    `assumed_changed` is told of each other change to such a Pod.
     """
 
     def __init__(
@@ -40,11 +41,13 @@ class Router:
         queue: SchedulingQueue,
         scheduler_names: Container[str],
         assumed_gone: Callable[[str], None] = _nobody,
+        assumed_changed: Callable[[PodInfo], None] = _nobody,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._scheduler_names = scheduler_names
         self._assumed_gone = assumed_gone
+        self._assumed_changed = assumed_changed
         # Every Pod in the cache or the queue: namespace/name -> UID.
         self._uid_of: dict[str, str] = {}
 
@@ -159,6 +162,8 @@ class Router:
                 self._queue.update(known, pod, now_s, problem)
             if pod.pod.metadata.deletion_timestamp is not None:
                 self._assumption_ends(placed, now_s)
+            else:
+                self._assumed_changed(pod)
         elif known is None:
             self._queue.add(pod, now_s, problem)
         else:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from scheduler.errors import UnsupportedPodError
+from scheduler.errors import PluginError, UnsupportedPodError
 from scheduler.framework.decision import Decision, WeighedTerm
-from scheduler.framework.filtering import filter_phase
+from scheduler.framework.diagnosis import Diagnosis
+from scheduler.framework.filtering import Filtered, filter_phase
 from scheduler.framework.observer import UNOBSERVED, Observer
 from scheduler.framework.profile import Profile
 from scheduler.framework.scoring import choose, score_phase
+from scheduler.framework.status import Code
 from scheduler.model.arrays import IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
@@ -49,7 +53,8 @@ def decide(
     filtered = filter_phase(pod, snapshot, profile, candidates, observer)
     feasible: IntArray = np.flatnonzero(filtered.standing)
     if len(feasible) == 0:
-        return Decision(-1, "", feasible, filtered.diagnosis, (), _NOTHING, _NOTHING, pod.seed)
+        diagnosis, nomination = _run_postfilter(pod, snapshot, profile, filtered, observer)
+        return Decision(-1, "", feasible, diagnosis, (), _NOTHING, _NOTHING, pod.seed, nomination=nomination)
     nodes = snapshot.nodes
     if len(feasible) == 1:
         row, best = int(feasible[0]), feasible
@@ -59,5 +64,42 @@ def decide(
         terms, total = score_phase(pod, snapshot, profile, feasible, filtered.states, observer)
         row, best = choose(total, feasible, nodes.name_hash, pod.seed)
     return Decision(
-        row, nodes.names[row], feasible, filtered.diagnosis, terms, total, best, pod.seed, filtered.nominated
+        row=row,
+        node_name=nodes.names[row],
+        feasible=feasible,
+        diagnosis=filtered.diagnosis,
+        terms=terms,
+        total=total,
+        best=best,
+        seed=pod.seed,
+        nominated=filtered.nominated,
+        states=filtered.states,
     )
+
+
+def _run_postfilter(
+    pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered, observer: Observer
+) -> tuple[Diagnosis, str | None]:
+    """Return the diagnosis with what the PostFilter plugins say, and their nomination.
+
+    Source: kube-scheduler v1.37 framework/runtime RunPostFilterPlugins (behaviour).
+    """
+    diagnosis, nomination, reasons = filtered.diagnosis, None, list[str]()
+    if not profile.postfilter or diagnosis.n_nodes == 0:
+        return diagnosis, None
+    for plugin in profile.postfilter:
+        try:
+            result = plugin.postfilter(filtered.states.get(plugin.name), pod, snapshot, diagnosis)
+        except Exception as error:  # a plugin's fault fails this attempt only
+            message = f'running PostFilter plugin "{plugin.name}": {error}'
+            raise PluginError(plugin.name, "PostFilter", message) from error
+        if result.refusal is None:
+            observer.lap("PostFilter", "Success")
+            return diagnosis, result.nominated_node_name
+        nomination = nomination if result.nominated_node_name is None else result.nominated_node_name
+        if result.refusal.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            reasons = list(result.refusal.reasons)
+            break
+        reasons += result.refusal.reasons
+    observer.lap("PostFilter", "Unschedulable")
+    return replace(diagnosis, postfilter=", ".join(reasons)), nomination

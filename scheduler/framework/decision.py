@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from scheduler.framework.diagnosis import Diagnosis
 from scheduler.model.arrays import FloatArray, IntArray, Rows
@@ -61,6 +62,10 @@ class Decision:
         int64 rows that share the highest total; the seed chose among them.
     nominated
         The Pod's nominated node was taken without looking at others.
+    nomination
+        What PostFilter says of `status.nominatedNodeName`: a node, "" for none, None to leave it.
+    states
+        The plugins' states of PreFilter, by plugin; what they hold of the snapshot is valid as long as that.
     """
 
     row: int
@@ -72,6 +77,8 @@ class Decision:
     best: IntArray
     seed: int
     nominated: bool = False
+    nomination: str | None = None
+    states: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def is_scheduled(self) -> bool:

@@ -32,12 +32,17 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Every refusal of one attempt; `prefilter` is set where a PreFilter plugin refused the Pod as a whole."""
+    """Every refusal of one attempt.
+
+    `prefilter` is set where a PreFilter plugin refused the Pod as a whole; `postfilter` is what the PostFilter plugins
+    say of why they found no way out.
+    """
 
     n_nodes: int
     refusals: tuple[Refusal, ...] = ()
     prefilter: Status | None = None
     prefilter_plugin: str = ""
+    postfilter: str = ""
 
     @property
     def plugins(self) -> frozenset[str]:
@@ -76,6 +81,8 @@ class Diagnosis:
             return NO_NODES
         head = f"0/{self.n_nodes} nodes are available:"
         if self.prefilter is not None:
-            return f"{head} {', '.join(self.prefilter.reasons)}."
-        parts = sorted(f"{count} {reason}" for reason, count in self.reasons().items())
-        return f"{head} {', '.join(parts)}." if parts else head
+            text = f"{head} {', '.join(self.prefilter.reasons)}."
+        else:
+            parts = sorted(f"{count} {reason}" for reason, count in self.reasons().items())
+            text = f"{head} {', '.join(parts)}." if parts else head
+        return f"{text} {self.postfilter}" if self.postfilter else text

@@ -1,9 +1,16 @@
 """The extension points: what a plugin may implement and what the framework does with the answer.
 
-A plugin subclasses `Plugin` and any of the points below; the class name is the name in configuration and
-metrics. Columns in, columns out: `rows` is a slice (all nodes) or an int64 array of row numbers, and for any
-subset of rows a plugin must answer what it answers for all rows, there. Nothing here may do I/O, read a
-clock (use `snapshot.now_s`) or keep state between cycles.
+A plugin subclasses any of the points below; the class name is the name in configuration and metrics. Columns in,
+columns out: `rows` is a slice (all nodes) or an int64 array of row numbers, and for any subset of rows a plugin must
+answer what it answers for all rows, there.
+
+The points in the order of a Pod's walk: PreEnqueue, QueueSort (the queue); PreFilter, Filter, PostFilter, PreScore,
+Score, NormalizeScore (`decide`, which must be pure: no I/O, no clock but `snapshot.now_s`, no state between cycles);
+Reserve, Permit (the deciding thread); PreBind, Bind, PostBind (the binding cycle). From Reserve on a plugin is handed
+its own state of PreFilter, for what it has worked out; the snapshot and its arrays are no longer valid then.
+
+Side effects are values: a plugin returns instructions, the loop carries them out. A PreBind or PostBind plugin that
+must do I/O of its own says `blocking = True` and is called in a bounded pool of threads.
 
 Code that raises fails that Pod's attempt with `SchedulerError`, never the process.
 """
@@ -16,13 +23,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from scheduler.framework.events import EventInterest
 from scheduler.framework.index import Index
-from scheduler.framework.instructions import Bind
-from scheduler.framework.status import PreFilterResult, Rejection, ScoreTerm, Status
+from scheduler.framework.instructions import Bind, Instruction, PatchPod
+from scheduler.framework.status import PostFilterResult, PreFilterResult, Rejection, ScoreTerm, Status, Wait
 from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    import msgspec
+
+    from scheduler.framework.diagnosis import Diagnosis
     from scheduler.framework.queued import QueuedEntity
 
 MAX_NODE_SCORE = 100
@@ -33,6 +43,12 @@ class Plugin:
 
     indexes: ClassVar[tuple[type[Index], ...]] = ()
     """The indexes whose counts it reads with `snapshot.index`."""
+
+    Args: ClassVar[type[msgspec.Struct] | None] = None
+    """What `pluginConfig` may hold for it: then it is made as `cls(args)`, else as `cls()`."""
+
+    blocking: ClassVar[bool] = False
+    """Whether its PreBind and PostBind do I/O of their own, so that they are called in a pool of threads."""
 
     @property
     def name(self) -> str:
@@ -91,7 +107,45 @@ class ScorePlugin(Plugin, ABC):
         return term.values
 
 
+class PostFilterPlugin(Plugin, ABC):
+    @abstractmethod
+    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> PostFilterResult:
+        """Look for a way out where no node is feasible; the first plugin without a refusal ends the search."""
+
+
+class ReservePlugin(Plugin, ABC):
+    @abstractmethod
+    def reserve(self, state: Any, pod: PodInfo, node_name: str) -> Status | None:
+        """Note that the Pod will use the node; a refusal sends it back."""
+
+    @abstractmethod
+    def unreserve(self, state: Any, pod: PodInfo, node_name: str) -> None:
+        """Undo `reserve`. Called in reverse order of all Reserve plugins, also of those never asked: idempotent."""
+
+
+class PermitPlugin(Plugin, ABC):
+    @abstractmethod
+    def permit(self, state: Any, pod: PodInfo, node_name: str) -> Status | Wait | None:
+        """Return None to let the Pod be bound, a refusal, or how long it has to wait."""
+
+    def reconsider(self, state: Any, pod: PodInfo, node_name: str) -> Status | Wait | None:
+        """Return what `permit` would, now that the waiting Pod was updated. Another Wait changes no deadline."""
+        return Wait(0.0)
+
+
+class PreBindPlugin(Plugin, ABC):
+    @abstractmethod
+    def prebind(self, state: Any, pod: PodInfo, node_name: str) -> Status | Sequence[PatchPod] | None:
+        """Prepare the bind; it waits until the instructions have been carried out. A refusal sends the Pod back."""
+
+
 class BindPlugin(Plugin, ABC):
     @abstractmethod
-    def bind(self, pod: PodInfo, node_name: str) -> Bind | None:
-        """Return the instruction that binds the Pod, or None to leave it to the next Bind plugin."""
+    def bind(self, state: Any, pod: PodInfo, node_name: str) -> Bind | PatchPod | None:
+        """Return what makes the decision known, or None to leave it to the next Bind plugin."""
+
+
+class PostBindPlugin(Plugin, ABC):
+    @abstractmethod
+    def postbind(self, state: Any, pod: PodInfo, node_name: str) -> Sequence[Instruction]:
+        """Return what is to follow a successful bind; nothing waits for it, and its failure changes nothing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scheduler.errors import ConfigError
 from scheduler.framework.events import Action, EventInterest, Resource
@@ -11,20 +12,43 @@ from scheduler.framework.index import Index
 from scheduler.framework.plugin import (
     BindPlugin,
     FilterPlugin,
+    PermitPlugin,
     Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
     PreScorePlugin,
     QueueSortPlugin,
+    ReservePlugin,
     ScorePlugin,
 )
+from scheduler.model.rules import MAX_WEIGHT
 
 UNREADABLE_PODS = "UnreadablePods"
 """The name under which the framework itself refuses a node whose Pods it cannot read."""
 
 _KINDS = {Resource.NODE: "Node", Resource.ASSIGNED_POD: "Pod", Resource.TARGET_POD: "Pod"}
 
-_POINTS = (PreEnqueuePlugin, QueueSortPlugin, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, BindPlugin)
+POINTS: Mapping[str, type[Plugin]] = {
+    "preEnqueue": PreEnqueuePlugin,
+    "queueSort": QueueSortPlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+"""The extension points by their name in configuration, and what a plugin must be to stand there.
+
+NormalizeScore, the thirteenth, belongs to the Score plugins.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +68,14 @@ class Profile:
     pre_enqueue: tuple[PreEnqueuePlugin, ...]
     prefilter: tuple[PreFilterPlugin, ...]
     filter: tuple[FilterPlugin, ...]
+    postfilter: tuple[PostFilterPlugin, ...]
     prescore: tuple[PreScorePlugin, ...]
     score: tuple[tuple[ScorePlugin, int], ...]
+    reserve: tuple[ReservePlugin, ...]
+    permit: tuple[PermitPlugin, ...]
+    prebind: tuple[PreBindPlugin, ...]
     bind: tuple[BindPlugin, ...]
+    postbind: tuple[PostBindPlugin, ...]
     events: Mapping[str, tuple[EventInterest, ...]]
     indexes: tuple[type[Index], ...]
 
@@ -58,44 +87,82 @@ class Profile:
 
     @classmethod
     def build(cls, scheduler_name: str, chain: Sequence[Enabled]) -> Profile:
-        """Sort the plugins of `chain` into their points, keeping its order.
+        """Enable every plugin of `chain` at all points that it implements, in this order (`multiPoint`).
 
         Raises
         ------
         ConfigError
-            A plugin is named twice or implements no point, or QueueSort or Bind has no plugin.
+            As `assemble`, or a plugin implements no point.
         """
-        plugins = [enabled.plugin for enabled in chain]
-        _check(scheduler_name, plugins)
+        for enabled in chain:
+            if not isinstance(enabled.plugin, tuple(POINTS.values())):
+                raise ConfigError(
+                    f"profile {scheduler_name!r}: plugin {enabled.plugin.name!r} implements no extension point"
+                )
+        points = {
+            point: [enabled for enabled in chain if isinstance(enabled.plugin, kind)] for point, kind in POINTS.items()
+        }
+        return cls.assemble(scheduler_name, points)
+
+    @classmethod
+    def assemble(cls, scheduler_name: str, points: Mapping[str, Sequence[Enabled]]) -> Profile:
+        """Make a profile of the plugins enabled at each of POINTS.
+
+        Raises
+        ------
+        ConfigError
+            A plugin is named twice at a point or is not made for it, two plugins share a name, there is not exactly
+            one QueueSort plugin or no Bind plugin, or a weight is not 1..100.
+        """
+        _check(scheduler_name, points)
+        chain = [enabled.plugin for point in POINTS for enabled in points.get(point, ())]
+        plugins = list(dict.fromkeys(chain))
         events = {plugin.name: tuple(plugin.events()) for plugin in plugins}
         events[UNREADABLE_PODS] = (
             EventInterest(Resource.ASSIGNED_POD, Action.ADD | Action.DELETE | Action.UPDATE),
             EventInterest(Resource.NODE, Action.ADD),
         )
+
+        def at(point: str) -> Any:
+            """Plugins of one point; `_check` has seen that they are what the field says."""
+            return tuple(enabled.plugin for enabled in points.get(point, ()))
+
+        scorers: Any = tuple((enabled.plugin, enabled.weight) for enabled in points.get("score", ()))
         return cls(
             scheduler_name=scheduler_name,
-            queue_sort=next(p for p in plugins if isinstance(p, QueueSortPlugin)),
-            pre_enqueue=tuple(p for p in plugins if isinstance(p, PreEnqueuePlugin)),
-            prefilter=tuple(p for p in plugins if isinstance(p, PreFilterPlugin)),
-            filter=tuple(p for p in plugins if isinstance(p, FilterPlugin)),
-            prescore=tuple(p for p in plugins if isinstance(p, PreScorePlugin)),
-            score=tuple((e.plugin, e.weight) for e in chain if isinstance(e.plugin, ScorePlugin)),
-            bind=tuple(p for p in plugins if isinstance(p, BindPlugin)),
+            queue_sort=at("queueSort")[0],
+            pre_enqueue=at("preEnqueue"),
+            prefilter=at("preFilter"),
+            filter=at("filter"),
+            postfilter=at("postFilter"),
+            prescore=at("preScore"),
+            score=scorers,
+            reserve=at("reserve"),
+            permit=at("permit"),
+            prebind=at("preBind"),
+            bind=at("bind"),
+            postbind=at("postBind"),
             events=events,
             indexes=tuple(dict.fromkeys(index for plugin in plugins for index in plugin.indexes)),
         )
 
 
-def _check(scheduler_name: str, plugins: Sequence[Plugin]) -> None:
+def _check(scheduler_name: str, points: Mapping[str, Sequence[Enabled]]) -> None:
     where = f"profile {scheduler_name!r}"
-    names = [plugin.name for plugin in plugins]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"{where}: plugin {name!r} is enabled twice. Name it once")
-    for plugin in plugins:
-        if not isinstance(plugin, _POINTS):
-            raise ConfigError(f"{where}: plugin {plugin.name!r} implements no extension point")
-    if sum(isinstance(plugin, QueueSortPlugin) for plugin in plugins) != 1:
+    by_name: dict[str, Plugin] = {}
+    for point, chain in points.items():
+        here: set[str] = set()
+        for enabled in chain:
+            name = enabled.plugin.name
+            if name in here or by_name.setdefault(name, enabled.plugin) is not enabled.plugin:
+                raise ConfigError(f"{where}: plugin {name!r} is enabled twice. Name it once")
+            here.add(name)
+            if not isinstance(enabled.plugin, POINTS[point]):
+                raise ConfigError(f"{where}: plugin {name!r} does not implement {point}. Drop it there")
+            if point == "score" and not 1 <= enabled.weight <= MAX_WEIGHT:
+                found = f"weight {enabled.weight}"
+                raise ConfigError(f"{where}: plugin {name!r} has {found}. Write 1 to {MAX_WEIGHT:.0f}")
+    if len(points.get("queueSort", ())) != 1:
         raise ConfigError(f"{where}: exactly one QueueSort plugin is needed, as PrioritySort")
-    if not any(isinstance(plugin, BindPlugin) for plugin in plugins):
+    if not points.get("bind"):
         raise ConfigError(f"{where}: at least one Bind plugin is needed, as DefaultBinder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from scheduler.framework.instructions import PatchPod
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 
 
@@ -26,7 +27,7 @@ class Code(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A refusal of the whole Pod (PreEnqueue, PreFilter), or SKIP: the plugin has nothing to say."""
+    """A refusal of the whole Pod, or SKIP: the plugin has nothing to say."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -41,6 +42,31 @@ class PreFilterResult:
 
     state: object = None
     node_names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    """A way out, or none.
+
+    refusal
+        Why it found none; UNSCHEDULABLE lets the next plugin try, its reasons end the message to the Pod's owner.
+    nominated_node_name
+        The node that is promised to the Pod; "" takes an earlier promise back, None leaves it.
+    """
+
+    refusal: Status | None = None
+    nominated_node_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Permit's answer that the Pod is to wait, at most `timeout_s` seconds (15 minutes count at most).
+
+    The patches are sent while it waits, for instance to tell others what it waits for.
+    """
+
+    timeout_s: float
+    patches: tuple[PatchPod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,7 @@ class BindingCycle:
 def _instruction(profile: Profile, pod: PodInfo, node_name: str) -> Bind:
     for plugin in profile.bind:
         try:
-            bind = plugin.bind(pod, node_name)
+            bind = plugin.bind(None, pod, node_name)
         except Exception as error:  # a plugin's fault fails this attempt only
             message = f'running Bind plugin "{plugin.name}": {error}'
             raise PluginError(plugin.name, "Bind", message) from error

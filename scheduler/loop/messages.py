@@ -6,7 +6,8 @@ import queue
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scheduler.kube.binder.messages import BindResult, EventsDropped, RequestsDone
+from scheduler.kube.binder.messages import BindResult, EventsDropped, PatchResult, RequestsDone
+from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
@@ -14,9 +15,9 @@ from scheduler.signals.answers import SignalAnswer
 
 @dataclass(frozen=True, slots=True)
 class BinderSaid:
-    """Results of binds, finished requests, lost Events: whatever the binder process reports."""
+    """Results of binds and patches, finished requests, lost Events: whatever the binder process reports."""
 
-    messages: Sequence[BindResult | RequestsDone | EventsDropped]
+    messages: Sequence[BindResult | PatchResult | RequestsDone | EventsDropped]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,36 @@ class PageAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class Led:
+    """We lead from now on; `roll_call` was taken after the lease was ours."""
+
+    roll_call: RollCall
+
+
+@dataclass(frozen=True, slots=True)
+class PermitCalled:
+    """Somebody sets a Pod free that waits at Permit, or sends it back with `message` as the reason.
+
+    `reply` gets whether the Pod was waiting; it must not block.
+    """
+
+    namespace: str
+    name: str
+    allow: bool
+    message: str
+    reply: Callable[[bool], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDone:
+    """A plugin that ran in the pool has ended: with its answer, or with what it raised."""
+
+    uid: str
+    answer: object
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """End: exit code 0 for SIGTERM, 1 with the reason why it cannot go on."""
 
@@ -52,7 +83,19 @@ class Stop:
     reason: str
 
 
-Message = Replaced | Changed | BinderSaid | SignalAnswered | RulesLoaded | RulesRefused | PageAsked | Stop
+Message = (
+    Replaced
+    | Changed
+    | BinderSaid
+    | SignalAnswered
+    | RulesLoaded
+    | RulesRefused
+    | PageAsked
+    | Led
+    | PermitCalled
+    | PoolDone
+    | Stop
+)
 
 
 class Inbox:

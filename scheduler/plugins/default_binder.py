@@ -13,6 +13,5 @@ class DefaultBinder(BindPlugin):
     Source: kube-scheduler v1.37 defaultbinder/default_binder.go (behaviour).
     """
 
-    def bind(self, pod: PodInfo, node_name: str) -> Bind:
-        metadata = pod.pod.metadata
-        return Bind(metadata.namespace, metadata.name, metadata.uid, node_name)
+    def bind(self, state: object, pod: PodInfo, node_name: str) -> Bind:
+        return Bind.of(pod, node_name)

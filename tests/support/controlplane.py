@@ -43,14 +43,15 @@ class Component:
 
 
 class ControlPlane:
-    """etcd and kube-apiserver on free loopback ports, RBAC on, every request audited."""
+    """etcd and kube-apiserver on free loopback ports, RBAC on, every request audited unless the policy says less."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, audit_policy: Mapping[str, Any] = POLICY) -> None:
         self.programs = programs
         self.folder = folder
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.audit = AuditLog(folder / "audit.log")
+        self._audit_policy = audit_policy
         self._serving = folder / "serving.crt", folder / "serving.key"
         self._authority = pki.CertificateAuthority()
         self._tokens = {user: f"{user}-{base64.b16encode(os.urandom(12)).decode().lower()}" for user in TOKEN_USERS}
@@ -67,6 +68,11 @@ class ControlPlane:
     def kubeconfig_path(self) -> Path:
         """The admin's kubeconfig."""
         return self.folder / "admin.kubeconfig"
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process IDs of what runs, by program."""
+        return {process.name: process.pid for process in (self._etcd, self._apiserver) if process is not None}
 
     def token(self, user: str = "admin") -> str:
         return self._tokens[user]
@@ -125,7 +131,7 @@ class ControlPlane:
             ("service-account.key", pki.private_pem(account_key)),
             ("service-account.pub", pki.public_pem(account_key)),
             ("tokens.csv", "".join(lines).encode()),
-            ("audit-policy.json", json.dumps(POLICY).encode()),
+            ("audit-policy.json", json.dumps(self._audit_policy).encode()),
         ):
             _write_private(self.folder / name, content)
 

@@ -33,24 +33,38 @@ def _without_header(message: Message) -> str:
 
 
 class BinderConnection(Message, frozen=True):
-    """The first message to the child: where and as whom."""
+    """To the child, before all else: where and as whom. The first is our own API server, those named are others."""
 
     endpoint: Endpoint
     header: str | None
     cert_file: str | None = None
     key_file: str | None = None
+    user_agent: str = ""
+    cluster: str = ""
 
     __repr__ = _without_header
 
 
 class Credentials(Message, frozen=True):
-    """From now on use this Authorization header and, if named, this client certificate."""
+    """From now on use this Authorization header and, if named, this client certificate, with that cluster."""
 
     header: str | None
     cert_file: str | None = None
     key_file: str | None = None
+    cluster: str = ""
 
     __repr__ = _without_header
+
+
+class LeaseUntil(Message, frozen=True):
+    """How long we lead, unless a later one comes; both in monotonic seconds.
+
+    No bind and no patch is begun after `not_after`; at `ends_at`, when another replica may take the lease, the process
+    is gone. It goes ahead of every batch, and by itself when the lease is renewed; without leader election none is sent.
+    """
+
+    not_after: float
+    ends_at: float
 
 
 class PodRef(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):
@@ -65,13 +79,26 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=Tru
 class BindRequest(Message, frozen=True):
     """Bind the Pod, then write the Event `Scheduled` in the name of `scheduler_name`.
 
-    `not_after` is the lease's deadline on the monotonic clock, in seconds; math.inf without leader election.
+    With a `cluster` the Pod of that namespace and name there is bound, whatever its UID; the Event is written here.
     """
 
     pod: PodRef
     node_name: str
     scheduler_name: str
-    not_after: float
+    cluster: str = ""
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class PatchRequest(Message, frozen=True):
+    """Patch annotations (None removes one) and, unless None, `status.nominatedNodeName` ("" removes it) of a Pod.
+
+    `number` comes back in the PatchResult.
+    """
+
+    number: int
+    pod: PodRef
+    annotations: dict[str, str | None]
+    nominated_node_name: str | None = None
 
 
 class FailureReport(Message, frozen=True):
@@ -124,6 +151,14 @@ class BindResult(Message, frozen=True):
     duration_s: float
 
 
+class PatchResult(Message, frozen=True):
+    """How one patch ended. deleted: the Pod is gone, or another of that name. expired, failed: as with binds."""
+
+    number: int
+    outcome: Literal["patched", "deleted", "expired", "failed"]
+    message: str = ""
+
+
 class RequestsDone(Message, frozen=True):
     """Finished HTTP requests of one verb and status code (`<error>` when no answer came), in seconds each."""
 
@@ -142,6 +177,7 @@ class Unauthorized(Message, frozen=True):
     """The API server answered 401 to this header; Credentials are awaited."""
 
     header: str | None
+    cluster: str = ""
 
     __repr__ = _without_header
 
@@ -157,8 +193,8 @@ class Drained(Message, frozen=True):
     number: int
 
 
-ToChild = BinderConnection | Credentials | BindRequest | FailureReport | EventRequest | Drain
-FromChild = BindResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
+ToChild = BinderConnection | Credentials | LeaseUntil | BindRequest | PatchRequest | FailureReport | EventRequest | Drain
+FromChild = BindResult | PatchResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
 
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size
