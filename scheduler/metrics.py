@@ -1,29 +1,16 @@
 """What Vane measures of itself, under kube-scheduler's names where it has them, each process in its own registry.
 
-A page is the text of one registry; `merge` makes one page of those of all processes. A Family hands out its child for
-label values from a dict, several times faster than `labels()`; still, hold the child where a loop counts.
+`exposition` makes pages of registries. A Family hands out its child for label values from a dict, several times faster
+than `labels()`; still, hold the child where a loop counts.
 """
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Generic, TypeVar
 
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    ProcessCollector,
-    disable_created_metrics,
-    generate_latest,
-)
-from prometheus_client.utils import floatToGoString
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-PAGE_LIFE_S: Final = 1.0
 SIGNAL_STATES: Final = ("fresh", "fading", "absent")
 
 Child = TypeVar("Child", bound=Counter | Gauge | Histogram)
@@ -31,7 +18,15 @@ Child = TypeVar("Child", bound=Counter | Gauge | Histogram)
 
 def doubling(first: float, count: int) -> tuple[float, ...]:
     """Return bucket bounds, each twice the one before."""
-    return tuple(first * 2**k for k in range(count))
+    return growing(first, 2, count)
+
+
+def growing(first: float, factor: float, count: int) -> tuple[float, ...]:
+    """Return bucket bounds, each `factor` times the one before, to the last bit as kube-scheduler's."""
+    bounds = [first]
+    while len(bounds) < count:
+        bounds.append(bounds[-1] * factor)
+    return tuple(bounds)
 
 
 # client-go's bounds, which dashboards of the Kubernetes mixin read.
@@ -84,10 +79,13 @@ class Metrics:
         self.registry = registry
         self._families: list[Family[Any]] = []
         self._scheduling()
+        self._plugins()
+        self._preemption()
         self._queue_and_cache()
         self._api_server()
         self._signals()
         self._rules()
+        self._notifications()
 
     def _scheduling(self) -> None:
         self.schedule_attempts = self._counter(
@@ -138,6 +136,37 @@ class Metrics:
             "Pods scheduled only because the queue is flushed: a queueing hint missed an event.",
         )
 
+    def _plugins(self) -> None:
+        self.plugin_evaluation = self._counter(
+            "scheduler_plugin_evaluation_total",
+            "Attempts that a plugin took part in, by extension point: PreFilter, Filter, PreScore, Score.",
+            "extension_point",
+            "plugin",
+            "profile",
+        )
+        self.plugin_execution_duration = self._histogram(
+            "scheduler_plugin_execution_duration_seconds",
+            "Time of one plugin at one extension point, in one of ten attempts.",
+            growing(0.00001, 1.5, 20),
+            "plugin",
+            "extension_point",
+            "status",
+        )
+        self.permit_wait_duration = self._histogram(
+            "scheduler_permit_wait_duration_seconds",
+            "Time that a Pod waited at Permit, by how the wait ended: the status as of an extension point.",
+            doubling(0.001, 15),
+            "result",
+        )
+
+    def _preemption(self) -> None:
+        self.preemption_attempts = self._counter(
+            "scheduler_preemption_attempts_total", "Attempts to make room by removing Pods of lower priority."
+        )
+        self.preemption_victims = self._histogram(
+            "scheduler_preemption_victims", "Pods chosen to be removed, by attempt.", doubling(1, 7)
+        )
+
     def _queue_and_cache(self) -> None:
         self.pending_pods = self._gauge(
             "scheduler_pending_pods", "Pods by queue: active, backoff, unschedulable, gated.", "queue"
@@ -179,6 +208,14 @@ class Metrics:
         )
         self.events_dropped = self._counter(
             "vane_events_dropped_total", "Events that were not written: too many at once, or refused."
+        )
+        self.patches = self._counter(
+            "vane_patches_total",
+            "Patches of Pods that plugins asked for, by how they ended: patched, deleted, expired, failed.",
+            "result",
+        )
+        self.leader_election_master_status = self._gauge(
+            "leader_election_master_status", "1 while this replica holds the lease, else 0.", "name"
         )
         self.build_info = self._gauge("vane_build_info", "1, with the version of Vane.", "version")
 
@@ -222,6 +259,16 @@ class Metrics:
             "vane_rules_last_reload_success_timestamp_seconds", "When the rules in force were loaded, in Unix time."
         )
 
+    def _notifications(self) -> None:
+        self.notifications = self._counter(
+            "vane_notifications_total",
+            "Notifications about bound Pods, by result: delivered, dropped, failed.",
+            "result",
+        )
+        self.notifications_pending = self._gauge(
+            "vane_notifications_pending", "Notifications that wait to be delivered."
+        )
+
     def set_signal_state(self, signal: str, state: str) -> None:
         """Show one of SIGNAL_STATES as the signal's state."""
         if state not in SIGNAL_STATES:
@@ -254,90 +301,3 @@ class Metrics:
     def _add(self, family: Family[Child]) -> Family[Child]:
         self._families.append(family)
         return family
-
-
-def process_registry(pid: int) -> CollectorRegistry:
-    """Return a registry of nothing but the `process_*` metrics of one process, read from /proc when rendered.
-
-    The deciding thread must open no file, so another process shows its figures.
-    """
-    registry = CollectorRegistry()
-    ProcessCollector(pid=lambda: pid, registry=registry)
-    return registry
-
-
-def render(registry: CollectorRegistry) -> bytes:
-    """Return the registry's page in Prometheus' text format; holds the GIL for some 0.1 ms a histogram child."""
-    return generate_latest(registry)
-
-
-class Page:
-    """One registry's page, rendered at most once a second however many ask for it."""
-
-    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic) -> None:
-        self._registry = registry
-        self._clock = clock
-        self._content = b""
-        self._until = float("-inf")
-
-    def render(self) -> bytes:
-        now = self._clock()
-        if now >= self._until:
-            self._content = render(self._registry)
-            self._until = now + PAGE_LIFE_S
-        return self._content
-
-
-class _MergedFamily:
-    """One family of the merged page: its HELP and TYPE lines, and its samples in order of first sight."""
-
-    def __init__(self) -> None:
-        self.head: list[str] = []
-        self.is_gauge = False
-        self.samples: dict[str, str] = {}
-
-    def add(self, series: str, value: str) -> None:
-        known = self.samples.get(series)
-        if known is None:
-            self.samples[series] = value
-        elif known != value or not self.is_gauge:
-            numbers = float(known), float(value)
-            number = max(numbers) if self.is_gauge else sum(numbers)
-            self.samples[series] = str(floatToGoString(number))  # type: ignore[no-untyped-call]  # as above
-
-
-def merge(pages: Mapping[str, bytes]) -> bytes:
-    """Make one page of the pages of several processes, by the process' name.
-
-    The `process_*` series are told apart by a label `process`. A counter or histogram that several processes keep is
-    their sum; a gauge belongs to one process, so where two show the same, the greater stands.
-    """
-    families: dict[str, _MergedFamily] = {}
-    for process, page in pages.items():
-        family = families.setdefault("", _MergedFamily())
-        for line in page.decode().splitlines():
-            if line.startswith("# "):
-                family = _open_family(families, line)
-            elif line:
-                series, _, value = line.rpartition(" ")
-                family.add(_labelled(series, process) if series.startswith("process_") else series, value)
-    lines = []
-    for family in families.values():
-        lines += family.head
-        lines += [f"{series} {value}" for series, value in family.samples.items()]
-    return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _open_family(families: dict[str, _MergedFamily], line: str) -> _MergedFamily:
-    _, keyword, name, text = line.split(" ", 3)
-    family = families.setdefault(name, _MergedFamily())
-    if not any(known.startswith(f"# {keyword} ") for known in family.head):
-        family.head.append(line)
-        family.is_gauge = family.is_gauge or (keyword == "TYPE" and text == "gauge")
-    return family
-
-
-def _labelled(series: str, process: str) -> str:
-    if series.endswith("}"):
-        return re.sub(r"\}$", f',process="{process}"}}', series)
-    return f'{series}{{process="{process}"}}'

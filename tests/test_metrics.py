@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import operator
 import os
 import re
 import subprocess
@@ -10,12 +12,14 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.metrics import Family, Metrics, Page, merge, process_registry, render
+from scheduler.exposition import Page, merge, process_registry, render
+from scheduler.metrics import Family, Metrics
 
 ATTEMPT = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384]
 POINT = [0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048]
 SLI = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36]
 SLI += [1310.72, 2621.44, 5242.88]
+PLUGIN = list(itertools.accumulate([1.5] * 19, operator.mul, initial=0.00001))
 QUERY = [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48]
 REST = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
 
@@ -23,6 +27,9 @@ HISTOGRAMS = {
     "scheduler_scheduling_attempt_duration_seconds": (["profile", "result"], ATTEMPT),
     "scheduler_scheduling_algorithm_duration_seconds": ([], ATTEMPT),
     "scheduler_framework_extension_point_duration_seconds": (["extension_point", "profile", "status"], POINT),
+    "scheduler_plugin_execution_duration_seconds": (["plugin", "extension_point", "status"], PLUGIN),
+    "scheduler_permit_wait_duration_seconds": (["result"], ATTEMPT),
+    "scheduler_preemption_victims": ([], [1, 2, 4, 8, 16, 32, 64]),
     "scheduler_pod_scheduling_attempts": ([], [1, 2, 4, 8, 16]),
     "scheduler_pod_scheduling_sli_duration_seconds": (["attempts"], SLI),
     "rest_client_request_duration_seconds": (["verb", "host"], REST),
@@ -30,6 +37,8 @@ HISTOGRAMS = {
 }
 COUNTERS = {
     "scheduler_schedule_attempts_total": ["profile", "result"],
+    "scheduler_plugin_evaluation_total": ["extension_point", "plugin", "profile"],
+    "scheduler_preemption_attempts_total": [],
     "scheduler_queue_incoming_pods_total": ["event", "queue"],
     "scheduler_pod_scheduled_after_flush_total": [],
     "rest_client_requests_total": ["code", "method", "host"],
@@ -37,6 +46,8 @@ COUNTERS = {
     "vane_signal_query_errors_total": ["signal", "reason"],
     "vane_bind_conflicts_total": ["kind"],
     "vane_events_dropped_total": [],
+    "vane_patches_total": ["result"],
+    "vane_notifications_total": ["result"],
     "vane_watch_events_total": ["kind", "type"],
     "vane_watch_restarts_total": ["kind", "reason"],
 }
@@ -54,6 +65,8 @@ GAUGES = {
     "vane_rules_last_reload_successful": [],
     "vane_rules_last_reload_success_timestamp_seconds": [],
     "vane_prometheus_up": [],
+    "leader_election_master_status": ["name"],
+    "vane_notifications_pending": [],
     "vane_unreadable_objects": ["kind"],
     "vane_build_info": ["version"],
 }

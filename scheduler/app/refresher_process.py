@@ -34,7 +34,8 @@ from scheduler.app.wire import (
     Wire,
 )
 from scheduler.errors import ConfigError
-from scheduler.metrics import Metrics, Page, merge, process_registry
+from scheduler.exposition import Page, merge, process_registry
+from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.serve.http import Server
 from scheduler.serve.pages import Check

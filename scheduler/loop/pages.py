@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
+from scheduler.exposition import Page
 from scheduler.loop.cycle import World
 from scheduler.loop.ports import Clock
-from scheduler.metrics import Metrics, Page
+from scheduler.metrics import Metrics
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 

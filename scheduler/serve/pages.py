@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from aiohttp import web
 
-from scheduler.metrics import CONTENT_TYPE
+from scheduler.exposition import CONTENT_TYPE
 
 ANSWER_LIMIT_S: Final = 2.0
 """How long a page waits for its source; kubelet gives a probe 1 s unless told otherwise, Prometheus a scrape 10 s."""

@@ -3,7 +3,8 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from scheduler.app.observing import counting_restarts
-from scheduler.metrics import Metrics, render
+from scheduler.exposition import render
+from scheduler.metrics import Metrics
 
 
 def test_restarts_of_watches_are_counted_by_kind_and_reason() -> None:
