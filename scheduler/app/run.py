@@ -30,6 +30,7 @@ from scheduler.kube.transport import Transport
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.failure import FailureHandler
+from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, Stop
 from scheduler.loop.observing import CycleObserver
 from scheduler.loop.pages import Pages
@@ -130,13 +131,15 @@ class _Run:
         store.set_rules(self._rules)
         world = World(cache, queue, store, RecordRing())
         failure = FailureHandler(cache, queue, self._binder, metrics)
-        binding = BindingCycle(cache, queue, self._binder, failure, metrics)
+        instructions = Instructions(self._binder, _ignore, self._inbox.put)
+        binding = BindingCycle(cache, queue, failure, instructions, self._binder, metrics, clock)
         verdicts = Verdicts(store, queue, self._binder, _own_pod(), settings.scheduler_name)
         parts = Parts(
             world=world,
-            router=Router(cache, queue, profiles),
+            router=Router(cache, queue, profiles, binding.gone, binding.changed),
             cycle=SchedulingCycle(world, profiles, binding, failure, CycleObserver(metrics, clock), clock),
             binding=binding,
+            instructions=instructions,
             verdicts=verdicts,
             pages=Pages(world, metrics, clock),
             metrics=metrics,

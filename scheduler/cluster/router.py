@@ -51,6 +51,10 @@ class Router:
         # Every Pod in the cache or the queue: namespace/name -> UID.
         self._uid_of: dict[str, str] = {}
 
+    def uid_of(self, namespace: str, name: str) -> str | None:
+        """Return the UID of the Pod of that name in the cache or the queue."""
+        return self._uid_of.get(f"{namespace}/{name}")
+
     def replaced(self, kind: str, objects: Iterable[Object], now_s: float) -> None:
         """Take a whole list, first or new: what it lacks was deleted, the rest was added or changed.
 

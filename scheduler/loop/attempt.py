@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Profile
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
@@ -24,3 +26,23 @@ class Attempt:
     @property
     def scheduler_name(self) -> str:
         return self.profile.scheduler_name
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """An attempt that has found its node; `states` are the plugins' of PreFilter."""
+
+    attempt: Attempt
+    node_name: str
+    states: Mapping[str, object]
+
+    @property
+    def pod(self) -> PodInfo:
+        return self.attempt.pod
+
+    @property
+    def profile(self) -> Profile:
+        return self.attempt.profile
+
+    def state_of(self, plugin: Plugin) -> object:
+        return self.states.get(plugin.name)

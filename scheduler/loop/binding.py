@@ -1,21 +1,32 @@
-"""The binding cycle: assume, hand the bind to the binder process, settle what comes back. One undo."""
+"""The binding cycle: from a chosen node to a bound Pod, and the one undo.
+
+One generator per Pod tells the walk from Permit to Bind in order; where it has to wait for an answer it yields, and is
+sent on when the answer comes. So nothing blocks, and Pods wait independently of each other.
+"""
 
 from __future__ import annotations
 
 import logging
-import math
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from typing import Any
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.changes import pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.errors import InvalidObjectError, PluginError
-from scheduler.framework.instructions import Bind
-from scheduler.framework.profile import Profile
-from scheduler.kube.binder.messages import BindRequest, BindResult
-from scheduler.loop.attempt import Attempt
+from scheduler.errors import InvalidObjectError, PluginError, VaneError
+from scheduler.framework.decision import Decision
+from scheduler.framework.instructions import Bind, PatchPod
+from scheduler.framework.plugin import PreBindPlugin
+from scheduler.framework.status import Code, Status
+from scheduler.kube.binder.messages import BindRequest, BindResult, PatchResult
+from scheduler.loop.attempt import Attempt, Placement
 from scheduler.loop.failure import FailureHandler, pod_ref
-from scheduler.loop.ports import Binder
+from scheduler.loop.instructions import Instructions
+from scheduler.loop.ports import Binder, Clock
+from scheduler.loop.running import PluginRunner, RefusedError
+from scheduler.loop.scheduled import count_scheduled
+from scheduler.loop.waiting import WaitingPods
 from scheduler.metrics import Metrics
 from scheduler.model.pods import PodInfo
 
@@ -24,94 +35,247 @@ log = logging.getLogger(__name__)
 _BOUND = ("bound", "conflict_same_node")
 _NOT_OURS_ANY_MORE = ("conflict_other_node", "deleted")
 _CONFLICTS = ("conflict_same_node", "conflict_other_node", "deleted", "gated")
-_MANY_ATTEMPTS = 15
 
 
-@dataclass(frozen=True, slots=True)
-class _InFlight:
-    attempt: Attempt
-    node_name: str
+class _LostError(VaneError):
+    """The Pod is bound elsewhere or gone: nothing is to be done but to forget it."""
+
+
+@dataclass(slots=True)
+class _Flight:
+    """One Pod on its way; `waiting_since_s` is when it began to wait at Permit."""
+
+    placement: Placement
+    steps: Generator[None, Any, None] = field(init=False)
+    waiting_since_s: float | None = None
+    awaits_bind: bool = False
 
 
 class BindingCycle:
-    """Binds that are under way, by Pod UID. The watch event of the bound Pod confirms the assumption."""
+    """Pods between their decision and their bind, by UID. The watch event of the bound Pod confirms the assumption."""
 
     def __init__(
-        self, cache: Cache, queue: SchedulingQueue, binder: Binder, failure: FailureHandler, metrics: Metrics
+        self,
+        cache: Cache,
+        queue: SchedulingQueue,
+        failure: FailureHandler,
+        instructions: Instructions,
+        binder: Binder,
+        metrics: Metrics,
+        clock: Clock,
     ) -> None:
         self._cache = cache
         self._queue = queue
-        self._binder = binder
         self._failure = failure
+        self._instructions = instructions
+        self._binder = binder
         self._metrics = metrics
-        self._in_flight: dict[str, _InFlight] = {}
+        self._clock = clock
+        self._runner = PluginRunner(metrics, clock)
+        self._waiting = WaitingPods()
+        self._flights: dict[str, _Flight] = {}
 
     def __len__(self) -> int:
-        return len(self._in_flight)
+        return len(self._flights)
 
-    def begin(self, attempt: Attempt, node_name: str, now_s: float) -> None:
-        """Assume the Pod on its node and ask for the bind; its entity stays in flight until `finish`."""
-        pod = attempt.pod
+    @property
+    def n_under_way(self) -> int:
+        """Pods that do not wait at Permit: their binds may have been sent."""
+        return len(self._flights) - len(self._waiting)
+
+    # -- the cycle ------------------------------------------------------------------------------------------
+
+    def begin(self, attempt: Attempt, decision: Decision) -> None:
+        """Assume the Pod on its node and start its walk; its entity stays in flight until that ends."""
+        flight = _Flight(Placement(attempt, decision.node_name, decision.states))
+        flight.steps = self._walk(flight)
         try:
-            bind = _instruction(attempt.profile, pod, node_name)
-            self._cache.assume(pod, node_name)
-        except (InvalidObjectError, PluginError) as error:
-            self._failure.failed(attempt, str(error), now_s)
+            self._cache.assume(attempt.pod, decision.node_name)
+        except InvalidObjectError as error:
+            self._failure.failed(attempt, str(error), self._clock())
             return
-        self._in_flight[pod.uid] = _InFlight(attempt, node_name)
-        self._binder.bind(
-            BindRequest(
-                pod=pod_ref(pod),
-                node_name=bind.node_name,
-                scheduler_name=attempt.scheduler_name,
-                not_after=math.inf,
-            )
-        )
+        self._flights[attempt.pod.uid] = flight
+        self._go_on(flight)
 
-    def finish(self, result: BindResult, now_s: float) -> None:
-        """Settle one bind; an outcome that nobody waits for is ignored."""
-        bind = self._in_flight.pop(result.uid, None)
-        if bind is None:
+    def _walk(self, flight: _Flight) -> Generator[None, Any, None]:
+        placement = flight.placement
+        if placement.profile.reserve:
+            self._runner.reserve(placement)
+        if placement.profile.permit:
+            yield from self._permit(flight)
+        for plugin in placement.profile.prebind:
+            yield from self._prebind(flight, plugin)
+        yield from self._bind(flight)
+
+    def _permit(self, flight: _Flight) -> Generator[None, Any, None]:
+        placement, uid = flight.placement, flight.placement.pod.uid
+        waits = self._runner.permit(placement)
+        if not waits:
             return
+        now_s = flight.waiting_since_s = self._clock()
+        self._waiting.add(uid, {plugin: wait.timeout_s for plugin, wait in waits.items()}, now_s)
+        for wait in waits.values():
+            for patch in wait.patches:
+                self._instructions.carry_out(patch)
+        refusal = yield
+        waited_s = self._clock() - now_s
+        if isinstance(refusal, RefusedError):
+            self._metrics.permit_wait_duration(refusal.status.code.label).observe(waited_s)
+            raise refusal
+        self._metrics.permit_wait_duration("Success").observe(waited_s)
+        flight.waiting_since_s = None
+
+    def _prebind(self, flight: _Flight, plugin: PreBindPlugin) -> Generator[None, Any, None]:
+        runner, placement, began_s = self._runner, flight.placement, self._clock()
+        if plugin.blocking:
+            self._instructions.run_in_pool(lambda: runner.prebind(plugin, placement), self._settle(flight))
+            answer = yield
+        else:
+            answer = runner.prebind(plugin, placement)
+        for patch in runner.prebind_patches(plugin, placement, answer, began_s):
+            yield from self._patch(flight, patch, plugin.name, "PreBind")
+        runner.lap("PreBind", "Success", placement, began_s)
+
+    def _bind(self, flight: _Flight) -> Generator[None, Any, None]:
+        placement, began_s = flight.placement, self._clock()
+        plugin, instruction = self._runner.bind(placement)
+        flight.awaits_bind = True
+        if isinstance(instruction, PatchPod):
+            yield from self._patch(flight, instruction, plugin.name, "Bind")
+        else:
+            self._binder.bind(_request(placement, instruction))
+            result: BindResult = yield
+            self._judge(result, plugin.name)
+        self._runner.lap("Bind", "Success", placement, began_s)
+
+    def _patch(self, flight: _Flight, patch: PatchPod, plugin: str, point: str) -> Generator[None, Any, None]:
+        self._instructions.patch(patch, self._settle(flight))
+        result: PatchResult = yield
+        if result.outcome == "deleted":
+            raise _LostError(result.outcome)
+        if result.outcome != "patched":
+            raise PluginError(plugin, point, f'running {point} plugin "{plugin}": {result.message}')
+
+    def _judge(self, result: BindResult, plugin: str) -> None:
         if result.outcome in _CONFLICTS:
             self._metrics.bind_conflicts(result.outcome.removeprefix("conflict_")).inc()
-        if result.outcome in _BOUND:
-            self._queue.done(result.uid)
-            self._scheduled(bind.attempt, now_s)
-            return
-        self._undo(bind.attempt, now_s)
         if result.outcome in _NOT_OURS_ANY_MORE:
-            self._queue.done(result.uid)
-            log.info("bind lost", extra={"pod": bind.attempt.pod.key, "outcome": result.outcome})
-            return
-        name = bind.attempt.profile.bind[0].name
-        self._failure.failed(bind.attempt, f'running Bind plugin "{name}": {result.message}', now_s)
+            raise _LostError(result.outcome)
+        if result.outcome not in _BOUND:
+            raise PluginError(plugin, "Bind", f'running Bind plugin "{plugin}": {result.message}')
 
-    def _undo(self, attempt: Attempt, now_s: float) -> None:
-        """Take back everything that `begin` did, and let others use the room."""
-        forgotten = self._cache.forget(attempt.pod.uid)
+    # -- answers --------------------------------------------------------------------------------------------
+
+    def finish(self, result: BindResult) -> None:
+        """Settle one bind; an outcome that nobody waits for is ignored."""
+        flight = self._flights.get(result.uid)
+        if flight is not None and flight.awaits_bind:
+            self._go_on(flight, result)
+
+    def tick(self) -> None:
+        """Send back the Pods that have waited at Permit for too long."""
+        while (expired := self._waiting.expired(self._clock())) is not None:
+            uid, plugin, timeout_s = expired
+            reason = f"rejected due to timeout after waiting {timeout_s:g}s at plugin {plugin}"
+            self._let_go(uid, RefusedError(plugin, Status(Code.UNSCHEDULABLE, (reason,))))
+
+    def next_deadline(self) -> float | None:
+        """Return when `tick` next has something to do, in monotonic seconds."""
+        return self._waiting.next_deadline()
+
+    def called(self, uid: str, allow: bool, message: str) -> bool:
+        """Set a Pod free that waits at Permit, or send it back; return whether it was waiting."""
+        plugins = self._waiting.plugins(uid)
+        if not plugins:
+            return False
+        status = Status(Code.UNSCHEDULABLE, (message or "rejected by a call",))
+        self._let_go(uid, None if allow else RefusedError(min(plugins), status))
+        return True
+
+    def changed(self, pod: PodInfo) -> None:
+        """Ask the plugins again that have a Pod waiting, now that it was updated."""
+        flight = self._flights.get(pod.uid)
+        if flight is None:
+            return
+        for plugin in flight.placement.profile.permit:
+            if plugin.name not in self._waiting.plugins(pod.uid):
+                continue
+            try:
+                if self._runner.reconsider(plugin, flight.placement, pod) and self._waiting.allow(pod.uid, plugin.name):
+                    self._let_go(pod.uid, None)
+            except (RefusedError, PluginError) as error:
+                self._let_go(pod.uid, error)
+
+    def gone(self, uid: str) -> None:
+        """Give up a Pod that was deleted meanwhile; one whose bind is under way ends with that."""
+        flight = self._flights.get(uid)
+        if flight is not None and not flight.awaits_bind:
+            self._end(flight, _LostError("deleted"))
+
+    def _let_go(self, uid: str, refusal: RefusedError | PluginError | None) -> None:
+        self._waiting.remove(uid)
+        flight = self._flights[uid]
+        if isinstance(refusal, PluginError):
+            self._end(flight, refusal)
+        else:
+            self._go_on(flight, refusal)
+
+    def _settle(self, flight: _Flight) -> Callable[[object, Exception | None], None]:
+        """Return what sends a walk on with its answer, unless it has been given up meanwhile."""
+
+        def settle(answer: object, error: Exception | None) -> None:
+            if self._flights.get(flight.placement.pod.uid) is not flight:
+                return
+            if error is None:
+                self._go_on(flight, answer)
+            else:
+                self._end(flight, error)
+
+        return settle
+
+    # -- moving on and ending -------------------------------------------------------------------------------
+
+    def _go_on(self, flight: _Flight, answer: object = None) -> None:
+        try:
+            flight.steps.send(answer)
+        except StopIteration:
+            self._bound(flight)
+        except (RefusedError, PluginError, _LostError) as error:
+            self._end(flight, error)
+
+    def _bound(self, flight: _Flight) -> None:
+        placement = flight.placement
+        del self._flights[placement.pod.uid]
+        self._queue.done(placement.pod.uid)
+        count_scheduled(self._metrics, placement.attempt, self._clock())
+        for plugin in placement.profile.postbind:
+            self._instructions.after_bind(self._runner, plugin, placement)
+
+    def _end(self, flight: _Flight, error: Exception) -> None:
+        """Take back everything that `begin` and the walk did, let others use the room, and say why."""
+        placement, attempt, now_s = flight.placement, flight.placement.attempt, self._clock()
+        uid = attempt.pod.uid
+        del self._flights[uid]
+        self._waiting.remove(uid)
+        flight.steps.close()
+        self._runner.unreserve(placement)
+        forgotten = self._cache.forget(uid)
         if forgotten is not None:
             self._queue.on_event(pod_deleted(forgotten), now_s)
-
-    def _scheduled(self, attempt: Attempt, now_s: float) -> None:
-        entity, metrics = attempt.entity, self._metrics
-        metrics.schedule_attempts(attempt.scheduler_name, "scheduled").inc()
-        metrics.scheduling_attempt_duration(attempt.scheduler_name, "scheduled").observe(now_s - attempt.began_s)
-        metrics.pod_scheduling_attempts().observe(entity.attempts)
-        attempts = str(entity.attempts) if entity.attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
-        waiting_since_s = entity.first_seen_s if entity.first_active_s is None else entity.first_active_s
-        metrics.pod_scheduling_sli_duration(attempts).observe(now_s - waiting_since_s)
-        if entity.was_flushed:
-            metrics.pod_scheduled_after_flush().inc()
+        if isinstance(error, RefusedError):
+            self._failure.refused_there(attempt, error.plugin, error.status, now_s)
+        elif isinstance(error, _LostError):
+            self._queue.done(uid)
+            log.info("bind lost", extra={"pod": attempt.pod.key, "outcome": str(error)})
+        else:
+            self._failure.failed(attempt, str(error), now_s)
 
 
-def _instruction(profile: Profile, pod: PodInfo, node_name: str) -> Bind:
-    for plugin in profile.bind:
-        try:
-            bind = plugin.bind(None, pod, node_name)
-        except Exception as error:  # a plugin's fault fails this attempt only
-            message = f'running Bind plugin "{plugin.name}": {error}'
-            raise PluginError(plugin.name, "Bind", message) from error
-        if bind is not None:
-            return bind
-    raise PluginError(profile.bind[-1].name, "Bind", f"no Bind plugin took Pod {pod.key}")
+def _request(placement: Placement, bind: Bind) -> BindRequest:
+    return BindRequest(
+        pod=pod_ref(placement.pod),
+        node_name=bind.node_name,
+        scheduler_name=placement.attempt.scheduler_name,
+        cluster=bind.cluster,
+        annotations=dict(bind.annotations),
+    )

@@ -13,6 +13,7 @@ from scheduler.framework.decide import decide
 from scheduler.framework.decision import Decision
 from scheduler.framework.profile import Profile
 from scheduler.framework.record import record_of
+from scheduler.kube.roll_call import EVERYONE, RollCall
 from scheduler.loop.attempt import Attempt
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.failure import FailureHandler
@@ -54,6 +55,7 @@ class SchedulingCycle:
         self._failure = failure
         self._observer = observer
         self._clock = clock
+        self._roll_call = EVERYONE
 
     def run_once(self) -> bool:
         """Try the next Pod; return False if none was waiting."""
@@ -63,7 +65,7 @@ class SchedulingCycle:
         if entity is None:
             return False
         attempt = Attempt(entity, self._profiles[entity.pod.pod.spec.scheduler_name], now_s)
-        if self._failure.skip(attempt):
+        if self._failure.skip(attempt) or self._is_overtaken(attempt):
             return True
         self._observer.begin(attempt.scheduler_name, now_s)
         # 2. Freeze the signals.
@@ -82,10 +84,21 @@ class SchedulingCycle:
             log.debug("decided", extra=details)
         # 6. Refused?
         if not decision.is_scheduled:
-            self._failure.refused(attempt, decision.diagnosis, self._clock())
+            self._failure.refused(attempt, decision.diagnosis, self._clock(), decision.nomination)
             return True
-        # 7. Assume. 8. Permit has no plugin yet, so nothing waits. 9. Hand to binding.
-        self._binding.begin(attempt, decision.node_name, self._clock())
+        # 7. Assume and Reserve. 8. Permit. 9. Hand to binding.
+        self._binding.begin(attempt, decision)
+        return True
+
+    def lead(self, roll_call: RollCall) -> None:
+        """Go by this list of what the leader before us has left."""
+        self._roll_call = roll_call
+
+    def _is_overtaken(self, attempt: Attempt) -> bool:
+        """Leave a Pod to the watch, which is about to show that the leader before us has bound it."""
+        if not self._roll_call.is_overtaken(attempt.pod.pod):
+            return False
+        self._world.queue.done(attempt.pod.uid)
         return True
 
     def _decide(self, attempt: Attempt, snapshot: Snapshot) -> Decision | None:

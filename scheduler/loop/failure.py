@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 
+import numpy as np
+
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.errors import UnsupportedPodError
-from scheduler.framework.diagnosis import Diagnosis
+from scheduler.framework.diagnosis import Diagnosis, Refusal
+from scheduler.framework.status import Status
 from scheduler.kube.binder.messages import EventRequest, FailureReport, PodRef
 from scheduler.loop.attempt import Attempt
 from scheduler.loop.ports import Binder
@@ -63,12 +66,23 @@ class FailureHandler:
         self._queue.done(pod.uid)
         return True
 
-    def refused(self, attempt: Attempt, diagnosis: Diagnosis, now_s: float) -> None:
-        """No node is feasible: wait for an event that one of the refusing plugins asked for."""
+    def refused(self, attempt: Attempt, diagnosis: Diagnosis, now_s: float, nomination: str | None = None) -> None:
+        """No node is feasible: wait for an event that one of the refusing plugins asked for.
+
+        `nomination` is the node that the Pod is promised, "" for none any more, None for no change.
+        """
         waits = self._queue.requeue_failed(attempt.entity, diagnosis.plugins, diagnosis.rules, now_s)
         self._count(attempt, "unschedulable", now_s)
         if waits:
-            self._report(attempt, UNSCHEDULABLE, diagnosis.message())
+            if nomination is not None:
+                self._queue.nominate(attempt.pod.uid, nomination)
+            self._report(attempt, UNSCHEDULABLE, diagnosis.message(), nomination)
+
+    def refused_there(self, attempt: Attempt, plugin: str, status: Status, now_s: float) -> None:
+        """A plugin refused the node that was chosen: wait for an event that this plugin asked for."""
+        here = np.ones(1, dtype=np.bool_)
+        refusals = tuple(Refusal(plugin, status.code, reason, here) for reason in status.reasons or ("",))
+        self.refused(attempt, Diagnosis(1, refusals), now_s)
 
     def unsupported(self, attempt: Attempt, error: UnsupportedPodError, now_s: float) -> None:
         """The Pod needs what is not built: only an update of the Pod can help."""
@@ -90,7 +104,7 @@ class FailureHandler:
         self._metrics.schedule_attempts(attempt.scheduler_name, result).inc()
         self._metrics.scheduling_attempt_duration(attempt.scheduler_name, result).observe(took_s)
 
-    def _report(self, attempt: Attempt, reason: str, message: str) -> None:
+    def _report(self, attempt: Attempt, reason: str, message: str, nomination: str | None = None) -> None:
         pod = attempt.pod
         conditions = pod.pod.status.conditions or []
         current = next((c for c in conditions if c.type == "PodScheduled"), PodCondition())
@@ -104,5 +118,6 @@ class FailureHandler:
                 current_status=current.status,
                 current_reason=current.reason,
                 current_message=current.message,
+                nominated_node_name=nomination,
             )
         )

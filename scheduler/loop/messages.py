@@ -66,11 +66,15 @@ class PermitCalled:
     reply: Callable[[bool], None]
 
 
+Settle = Callable[[object, Exception | None], None]
+"""Takes an answer, or what was raised instead; called on the deciding thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class PoolDone:
     """A plugin that ran in the pool has ended: with its answer, or with what it raised."""
 
-    uid: str
+    settle: Settle
     answer: object
     error: Exception | None = None
 

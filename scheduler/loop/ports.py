@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport
+from scheduler.framework.instructions import Notify
+from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PatchRequest
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
+
+Send = Callable[[Notify], None]
+"""Has a notification delivered; never blocks."""
 
 
 class Binder(Protocol):
     """The writing side of the API server. Never blocks; outcomes come back as messages."""
 
     def bind(self, request: BindRequest) -> None: ...
+
+    def patch(self, request: PatchRequest) -> None: ...
 
     def report_failure(self, report: FailureReport) -> None: ...
 

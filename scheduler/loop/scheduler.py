@@ -8,15 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
-from scheduler.kube.binder.messages import BindResult, EventsDropped, RequestsDone
+from scheduler.kube.binder.messages import BindResult, EventsDropped, PatchResult, RequestsDone
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import (
     BinderSaid,
     Inbox,
+    Led,
     Message,
     PageAsked,
+    PermitCalled,
+    PoolDone,
     RulesLoaded,
     RulesRefused,
     SignalAnswered,
@@ -41,19 +45,21 @@ class Parts:
     """What the loop drives; see `app` for how they are put together.
 
     `kinds` are the kinds of objects whose first lists are waited for; `first_answers_s` is how long the first
-    decision waits at most for the signals' first answers.
+    decision waits at most for the signals' first answers; `must_lead`: nothing is decided before a Led arrives.
     """
 
     world: World
     router: Router
     cycle: SchedulingCycle
     binding: BindingCycle
+    instructions: Instructions
     verdicts: Verdicts
     pages: Pages
     metrics: Metrics
     kinds: frozenset[str]
     api_server: str
     first_answers_s: float
+    must_lead: bool = False
 
 
 class SchedulingLoop:
@@ -69,6 +75,7 @@ class SchedulingLoop:
         self._synced: set[str] = set()
         self._stop: Stop | None = None
         self._deciding = False
+        self._leading = not parts.must_lead
         self._looked_after_s = 0.0
 
     @property
@@ -77,7 +84,10 @@ class SchedulingLoop:
         return self._synced >= self._parts.kinds
 
     def run(self) -> Stop:
-        """Decide until a Stop arrives; return it once the binds under way have ended, or after 10 s."""
+        """Decide until a Stop arrives, from the time on when we lead; return it once the binds under way have ended.
+
+        A bind that takes longer than 10 s to end is left to the next leader.
+        """
         self._wait_until(lambda: self.has_synced)
         if self._stop is None:
             self._settle_memory()
@@ -86,34 +96,52 @@ class SchedulingLoop:
         while self._stop is None:
             self._apply_waiting(self._patience_s())
             self._look_after_now_and_then()
-            if self._stop is None:
+            self._parts.binding.tick()
+            if self._stop is None and self._leading:
                 self._parts.cycle.run_once()
         self._drain()
         return self._stop
 
     def apply(self, message: Message) -> None:
         """Change the world by one message: the only way in."""
-        now_s = self._clock()
         match message:
-            case Changed():
-                self._parts.metrics.watch_events(message.kind, message.type).inc()
-                self._parts.router.changed(message.kind, message.type, message.object, now_s)
-            case Replaced():
-                self._parts.router.replaced(message.kind, message.objects, now_s)
-                self._synced.add(message.kind)
+            case Changed() | Replaced():
+                self._watched(message)
             case BinderSaid():
-                self._binder_said(message, now_s)
-            case SignalAnswered():
-                self._parts.verdicts.answered(message.answer, now_s)
-            case RulesLoaded():
-                self._parts.verdicts.loaded(message.rules, now_s)
-            case RulesRefused():
-                self._parts.verdicts.reload_refused(message.message)
+                self._binder_said(message)
+            case SignalAnswered() | RulesLoaded() | RulesRefused():
+                self._refresher_said(message)
             case PageAsked():
                 message.reply(self._parts.pages.answer(message.what, self.has_synced, self._deciding))
+            case Led():
+                self._leading = True
+                self._parts.cycle.lead(message.roll_call)
+            case PermitCalled():
+                self._permit_called(message)
+            case PoolDone():
+                message.settle(message.answer, message.error)
             case Stop():
                 self._stop = message
         self._announce_nodes()
+
+    def _watched(self, message: Changed | Replaced) -> None:
+        parts, now_s = self._parts, self._clock()
+        if isinstance(message, Changed):
+            parts.metrics.watch_events(message.kind, message.type).inc()
+            parts.router.changed(message.kind, message.type, message.object, now_s)
+        else:
+            parts.router.replaced(message.kind, message.objects, now_s)
+            self._synced.add(message.kind)
+
+    def _refresher_said(self, message: SignalAnswered | RulesLoaded | RulesRefused) -> None:
+        verdicts, now_s = self._parts.verdicts, self._clock()
+        match message:
+            case SignalAnswered():
+                verdicts.answered(message.answer, now_s)
+            case RulesLoaded():
+                verdicts.loaded(message.rules, now_s)
+            case RulesRefused():
+                verdicts.reload_refused(message.message)
 
     def _announce_nodes(self) -> None:
         identity = self._parts.world.cache.identity() if self.has_synced else None
@@ -142,9 +170,12 @@ class SchedulingLoop:
             self.look_after()
 
     def _patience_s(self) -> float:
+        """Return how long nothing is due, at most half a second."""
         now_s = self._clock()
-        deadline_s = self._parts.world.queue.next_deadline(now_s)
-        return _IDLE_S if deadline_s is None else max(0.0, min(_IDLE_S, deadline_s - now_s))
+        deadlines_s: list[float | None] = [now_s + _IDLE_S]
+        if self._leading:
+            deadlines_s += [self._parts.world.queue.next_deadline(now_s), self._parts.binding.next_deadline()]
+        return max(0.0, min(deadline_s for deadline_s in deadlines_s if deadline_s is not None) - now_s)
 
     def _wait_until(self, done: Callable[[], bool], limit_s: float | None = None) -> None:
         began_s = self._clock()
@@ -165,12 +196,14 @@ class SchedulingLoop:
         gc.freeze()
         gc.enable()
 
-    def _binder_said(self, said: BinderSaid, now_s: float) -> None:
+    def _binder_said(self, said: BinderSaid) -> None:
         parts, host = self._parts, self._parts.api_server
         for message in said.messages:
             match message:
                 case BindResult():
-                    parts.binding.finish(message, now_s)
+                    parts.binding.finish(message)
+                case PatchResult():
+                    parts.instructions.patched(message)
                 case RequestsDone():
                     parts.metrics.rest_client_requests(message.code, message.verb, host).inc(len(message.durations_s))
                     histogram = parts.metrics.rest_client_request_duration(message.verb, host)
@@ -179,10 +212,14 @@ class SchedulingLoop:
                 case EventsDropped():
                     parts.metrics.events_dropped().inc(message.count)
 
+    def _permit_called(self, call: PermitCalled) -> None:
+        uid = self._parts.router.uid_of(call.namespace, call.name)
+        call.reply(uid is not None and self._parts.binding.called(uid, call.allow, call.message))
+
     def _drain(self) -> None:
         """Let the binds under way end; nothing new is begun."""
         limit_s = self._clock() + _DRAIN_S
-        while len(self._parts.binding) and self._clock() < limit_s:
+        while self._parts.binding.n_under_way and self._clock() < limit_s:
             message = self._inbox.take(0.1)
             if message is not None and not isinstance(message, Stop):
                 self.apply(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from prometheus_client import CollectorRegistry
@@ -11,13 +12,24 @@ from prometheus_client import CollectorRegistry
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
+from scheduler.framework.instructions import Notify
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled, Profile
-from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.kube.binder.messages import (
+    BindRequest,
+    BindResult,
+    EventRequest,
+    FailureReport,
+    Outcome,
+    PatchRequest,
+    PatchResult,
+    PodRef,
+)
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.failure import FailureHandler
+from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
 from scheduler.loop.observing import CycleObserver
 from scheduler.loop.pages import Pages
@@ -41,11 +53,15 @@ class RecordingBinder:
     binds: list[BindRequest] = field(default_factory=list)
     reports: list[FailureReport] = field(default_factory=list)
     events: list[EventRequest] = field(default_factory=list)
+    patches: list[PatchRequest] = field(default_factory=list)
     on_bind: Callable[[], None] = lambda: None
 
     def bind(self, request: BindRequest) -> None:
         self.binds.append(request)
         self.on_bind()
+
+    def patch(self, request: PatchRequest) -> None:
+        self.patches.append(request)
 
     def report_failure(self, report: FailureReport) -> None:
         self.reports.append(report)
@@ -70,16 +86,19 @@ class Harness:
         queue = SchedulingQueue(profiles, cache.nominator)
         self.world = World(cache, queue, SignalStore(self.clock), RecordRing())
         failure = FailureHandler(cache, queue, self.binder, metrics)
-        binding = self.binding = BindingCycle(cache, queue, self.binder, failure, metrics)
+        self.sent: list[Notify] = []
+        instructions = Instructions(self.binder, self.sent.append, self.inbox.put)
+        binding = self.binding = BindingCycle(cache, queue, failure, instructions, self.binder, metrics, self.clock)
         own_pod = PodRef(namespace="kube-system", name="vane-0", uid="own")
         self.cycle = SchedulingCycle(
             self.world, profiles, binding, failure, CycleObserver(metrics, self.clock), self.clock
         )
         self.parts = Parts(
             world=self.world,
-            router=Router(cache, queue, profiles),
+            router=Router(cache, queue, profiles, binding.gone, binding.changed),
             cycle=self.cycle,
             binding=binding,
+            instructions=instructions,
             verdicts=Verdicts(self.world.signals, queue, self.binder, own_pod, "vane"),
             pages=Pages(self.world, metrics, self.clock),
             metrics=metrics,
@@ -121,6 +140,11 @@ class Harness:
             for bind in binds
         ]
         self.loop.apply(BinderSaid(results))
+
+    def settle_patches(self, outcome: Literal["patched", "deleted", "expired", "failed"] = "patched") -> None:
+        """Have the binder answer every patch asked for so far in one way."""
+        patches, self.binder.patches = self.binder.patches, []
+        self.loop.apply(BinderSaid([PatchResult(number=patch.number, outcome=outcome) for patch in patches]))
 
     def load_rules(self, text: str, generation: int = 1) -> None:
         self.loop.apply(RulesLoaded(parse_rule_files({"rules.yaml": text.encode()}, generation)))

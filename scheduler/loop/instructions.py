@@ -1,0 +1,91 @@
+"""Carries out what plugins ask for, besides binds: patches, notifications, calls in the pool."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+
+from scheduler.errors import PluginError
+from scheduler.framework.instructions import Bind, Instruction, Notify, PatchPod
+from scheduler.framework.plugin import PostBindPlugin
+from scheduler.kube.binder.messages import PatchRequest, PatchResult, PodRef
+from scheduler.loop.attempt import Placement
+from scheduler.loop.messages import PoolDone, Settle
+from scheduler.loop.pool import PluginPool
+from scheduler.loop.ports import Binder, Send
+from scheduler.loop.running import PluginRunner
+
+log = logging.getLogger(__name__)
+
+
+class Instructions:
+    """Sends instructions on their way and brings their outcomes to whoever waits for them."""
+
+    def __init__(self, binder: Binder, send: Send, pool_done: Callable[[PoolDone], None]) -> None:
+        self._binder = binder
+        self._send = send
+        self._pool = PluginPool(pool_done)
+        self._numbers = itertools.count(1)
+        self._awaited: dict[int, Settle] = {}
+
+    def patch(self, patch: PatchPod, settle: Settle) -> None:
+        """Have a Pod patched; `settle` gets the PatchResult."""
+        number = next(self._numbers)
+        self._awaited[number] = settle
+        self._binder.patch(_request(patch, number))
+
+    def patched(self, result: PatchResult) -> None:
+        """Bring a patch's outcome to whoever waits for it; of the others only failures are told."""
+        settle = self._awaited.pop(result.number, None)
+        if settle is not None:
+            settle(result, None)
+        elif result.outcome == "failed":
+            log.warning("a patch that a plugin asked for failed", extra={"error": result.message})
+
+    def run_in_pool(self, call: Callable[[], object], settle: Settle) -> None:
+        """Run a plugin's call on another thread; `settle` gets its answer on this one."""
+        self._pool.submit(call, settle)
+
+    def carry_out(self, instruction: Instruction) -> None:
+        """Carry out an instruction that nobody waits for."""
+        match instruction:
+            case PatchPod():
+                self._binder.patch(_request(instruction, next(self._numbers)))
+            case Notify():
+                self._send(instruction)
+            case Bind():
+                log.error(
+                    "a Bind is carried out at Bind only", extra={"pod": f"{instruction.namespace}/{instruction.name}"}
+                )
+
+    def after_bind(self, runner: PluginRunner, plugin: PostBindPlugin, placement: Placement) -> None:
+        """Run one PostBind plugin and carry out what it returns; its faults are told and change nothing."""
+
+        def settle(answer: object, error: Exception | None) -> None:
+            try:
+                if error is not None:
+                    raise error
+                for instruction in runner.postbind_instructions(plugin, answer):
+                    self.carry_out(instruction)
+            except PluginError as fault:
+                log.warning("PostBind failed", extra={"pod": placement.pod.key, "error": str(fault)})
+
+        if plugin.blocking:
+            self._pool.submit(lambda: runner.postbind(plugin, placement), settle)
+            return
+        try:
+            answer = runner.postbind(plugin, placement)
+        except PluginError as fault:
+            settle(None, fault)
+        else:
+            settle(answer, None)
+
+
+def _request(patch: PatchPod, number: int) -> PatchRequest:
+    return PatchRequest(
+        number=number,
+        pod=PodRef(namespace=patch.namespace, name=patch.name, uid=patch.uid),
+        annotations=dict(patch.annotations),
+        nominated_node_name=patch.nominated_node_name,
+    )
