@@ -31,6 +31,10 @@ class PodInfo:
         return self.pod.key
 
     @property
+    def name(self) -> str:
+        return self.pod.metadata.name
+
+    @property
     def namespace(self) -> str:
         return self.pod.metadata.namespace
 

@@ -73,14 +73,17 @@ class RecordingBinder:
 class Harness:
     """One scheduler without processes; messages go in with `loop.apply`, cycles run with `run`."""
 
-    def __init__(self, extra_plugins: Sequence[Plugin] = (), first_answers_s: float = 0.0) -> None:
+    def __init__(
+        self, extra_plugins: Sequence[Plugin] = (), first_answers_s: float = 0.0, without: Sequence[str] = ()
+    ) -> None:
         self.now_s = 1_000.0
         self.seconds_per_look = 0.0
         self.binder = RecordingBinder()
         self.inbox = Inbox()
         self.identities: list[NodeIdentity] = []
         metrics = self.metrics = Metrics(CollectorRegistry())
-        profile = Profile.build("vane", [*default_chain(), *(Enabled(plugin) for plugin in extra_plugins)])
+        chain = [enabled for enabled in default_chain() if enabled.plugin.name not in without]
+        profile = Profile.build("vane", [*chain, *(Enabled(plugin) for plugin in extra_plugins)])
         profiles = {"vane": profile}
         cache = Cache([index() for index in profile.indexes])
         queue = SchedulingQueue(profiles, cache.nominator)
@@ -129,6 +132,13 @@ class Harness:
     def run(self, cycles: int = 100) -> int:
         """Run scheduling cycles until none is waiting; return how many there were."""
         return next((i for i in range(cycles) if not self.cycle.run_once()), cycles)
+
+    def take(self, count: int) -> None:
+        """Apply so many messages that other threads put into the inbox, each within a second."""
+        for _ in range(count):
+            message = self.inbox.take(1.0)
+            assert message is not None
+            self.loop.apply(message)
 
     def settle(self, outcome: Outcome = "bound", message: str = "") -> None:
         """Have the binder answer every bind asked for so far in one way."""

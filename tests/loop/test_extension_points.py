@@ -1,0 +1,237 @@
+"""The points after `decide`: their order and arguments, waits, refusals, and the one undo."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from scheduler.framework.instructions import Instruction, Notify, PatchPod, Receiver
+from scheduler.framework.plugin import PostBindPlugin, PreBindPlugin
+from scheduler.framework.status import Status
+from scheduler.kube.roll_call import RollCall
+from scheduler.loop.messages import Led, PermitCalled
+from scheduler.model.pods import PodInfo
+from tests.builders import make_node, make_pod
+from tests.loop.harness import Harness
+from tests.support.every_point import EveryPoint
+
+WALK = ["Reserve", "Permit", "PreBind", "Bind", "PostBind"]
+
+
+class World:
+    """A harness whose profile has EveryPoint at all points, and what it was called with."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+        plugin = EveryPoint(EveryPoint.Args(wait_s=10.0), lambda line: self.calls.append(json.loads(line)))
+        self.harness = Harness([plugin], without=("PrioritySort", "DefaultBinder"))
+        self.harness.list_nodes(*(make_node(name, cpu="4", memory="8Gi", pods=10) for name in ("a", "best", "refused")))
+        self.harness.list_pods()
+
+    def points(self, *wanted: str) -> list[str]:
+        """Return the points called so far, in order; only those wanted if any are named."""
+        return [call["point"] for call in self.calls if not wanted or call["point"] in wanted]
+
+    def pod(self, at: str = "", **labels: str) -> PodInfo:
+        return make_pod("web", uid="uid-1", cpu="1", labels={"at": at, **labels})
+
+    def start(self, at: str = "") -> None:
+        self.harness.see(self.pod(at))
+        self.harness.run(1)
+
+    def message(self) -> str:
+        (report,) = self.harness.binder.reports
+        return report.message
+
+    def is_undone(self) -> bool:
+        cache = self.harness.world.cache
+        return not cache.is_placed("uid-1") and self.points("Reserve", "Unreserve") == ["Reserve", "Unreserve"]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_each_point_is_called_in_order_with_its_state_and_node(world: World) -> None:
+    world.start()
+    world.harness.settle_patches()
+    world.harness.settle()
+
+    order = list(dict.fromkeys(world.points()))
+    assert order == [
+        "PreEnqueue", "QueueSort", "PreFilter", "Filter", "PreScore", "Score", "NormalizeScore", *WALK
+    ]  # fmt: skip
+    assert all(call["node"] == "best" for call in world.calls if call["point"] in WALK)
+    assert all(call["state"] == "state of web" for call in world.calls if call["point"] in ["Filter", *WALK])
+    (score,) = [call for call in world.calls if call["point"] == "Score"]
+    assert (score["state"], score["n_rows"]) == ("score state of web", 2)
+    assert [patch.annotations for patch in world.harness.binder.patches] == [{"every-point-postbind": "best"}]
+    assert world.harness.world.queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+
+
+def test_postfilter_is_called_where_no_node_is_feasible_and_ends_the_message(world: World) -> None:
+    world.harness.see(make_pod("web", uid="uid-1", cpu="6"))
+    world.harness.run(1)
+
+    assert world.points("Filter", "PostFilter", "Score") == ["Filter", "PostFilter"]
+    assert world.message() == ("0/3 nodes are available: 3 Insufficient cpu. no way out.")
+
+
+@pytest.mark.parametrize(("at", "last"), [("reserve", "Reserve"), ("permit", "Permit"), ("prebind", "PreBind")])
+def test_a_refusal_undoes_all_and_says_so_of_one_node(world: World, at: str, last: str) -> None:
+    world.start(f"{at}-refuses")
+
+    assert world.points(*WALK)[-1] == last
+    assert world.is_undone()
+    assert world.message() == f"0/1 nodes are available: 1 {at} refuses."
+    assert world.harness.binder.reports[0].reason == "Unschedulable"
+    assert world.harness.world.queue.place_of("uid-1") == "unschedulable"
+
+
+@pytest.mark.parametrize(
+    ("at", "point"), [("reserve", "Reserve"), ("permit", "Permit"), ("prebind", "PreBind"), ("bind", "Bind")]
+)
+def test_a_plugin_that_raises_undoes_all_and_is_an_error(world: World, at: str, point: str) -> None:
+    world.start(f"{at}-raises")
+    world.harness.settle_patches()
+
+    assert world.is_undone()
+    assert world.message() == f'running {point} plugin "EveryPoint": {at} raises'
+    assert world.harness.binder.reports[0].reason == "SchedulerError"
+
+
+def test_postbind_that_raises_changes_nothing(world: World) -> None:
+    world.start("postbind-raises")
+    world.harness.settle_patches()
+    world.harness.settle()
+
+    assert world.harness.binder.reports == []
+    assert world.harness.world.cache.is_assumed("uid-1")
+
+
+@pytest.mark.parametrize("outcome", ["failed", "expired"])
+def test_a_prebind_whose_patch_fails_is_an_error(world: World, outcome: Any) -> None:
+    world.start()
+    world.harness.settle_patches(outcome)
+
+    assert world.is_undone()
+    assert world.harness.binder.reports[0].reason == "SchedulerError"
+
+
+def test_a_pod_gone_before_its_patch_is_forgotten(world: World) -> None:
+    world.start()
+    world.harness.settle_patches("deleted")
+
+    assert world.is_undone()
+    assert world.harness.binder.reports == []
+
+
+def test_a_waiting_pod_blocks_nothing_and_goes_on_when_it_is_granted(world: World) -> None:
+    world.start("permit-waits")
+
+    assert [patch.annotations for patch in world.harness.binder.patches] == [{"every-point": "best"}]
+    world.harness.see(make_pod("other", uid="uid-2", cpu="1"))
+    assert world.harness.run(1) == 1
+    assert len(world.harness.binding) == 2
+    assert world.harness.binding.n_under_way == 1
+    world.harness.see(world.pod("permit-waits", permit="not yet"), "MODIFIED")
+    world.harness.see(world.pod("permit-waits", permit="granted"), "MODIFIED")
+    world.harness.settle_patches()
+    assert sorted(bind.pod.name for bind in world.harness.binder.binds) == ["other", "web"]
+
+
+def test_a_waiting_pod_is_sent_back_when_it_is_refused(world: World) -> None:
+    world.start("permit-waits")
+    world.harness.see(world.pod("permit-waits", permit="refused"), "MODIFIED")
+
+    assert world.is_undone()
+    assert world.message() == "0/1 nodes are available: 1 permit was refused."
+
+
+def test_a_waiting_pod_is_sent_back_at_its_deadline(world: World) -> None:
+    world.start("permit-waits")
+    assert world.harness.binding.next_deadline() == world.harness.now_s + 10.0
+    world.harness.now_s += 9.9
+    world.harness.binding.tick()
+    assert len(world.harness.binding) == 1
+    world.harness.now_s += 0.2
+    world.harness.binding.tick()
+
+    assert world.is_undone()
+    assert world.message() == (
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin EveryPoint."
+    )
+
+
+@pytest.mark.parametrize("allow", [True, False])
+def test_a_call_decides_over_a_waiting_pod(world: World, allow: bool) -> None:
+    world.start("permit-waits")
+    replies: list[bool] = []
+    world.harness.loop.apply(PermitCalled("default", "other", allow, "no", replies.append))
+    world.harness.loop.apply(PermitCalled("default", "web", allow, "not today", replies.append))
+
+    assert replies == [False, True]
+    if allow:
+        assert world.points("PreBind") == ["PreBind"]
+    else:
+        assert world.message() == "0/1 nodes are available: 1 not today."
+
+
+def test_a_waiting_pod_that_is_deleted_gives_its_room_back(world: World) -> None:
+    world.start("permit-waits")
+    world.harness.see(world.pod("permit-waits"), "DELETED")
+
+    assert world.is_undone()
+    assert len(world.harness.binding) == 0
+    assert world.harness.world.queue.uids() == []
+
+
+class Slow(PreBindPlugin, PostBindPlugin):
+    """Does its I/O in the pool."""
+
+    blocking = True
+
+    def prebind(self, state: Any, pod: PodInfo, node_name: str) -> Status | Sequence[PatchPod] | None:
+        if pod.name == "bad":
+            raise OSError("no answer")
+        return [PatchPod.of(pod, {"slow": node_name})]
+
+    def postbind(self, state: Any, pod: PodInfo, node_name: str) -> Sequence[Instruction]:
+        return [Notify(Receiver("http://receiver"), pod.uid, "bound", pod.key, {"node": node_name})]
+
+
+def test_a_blocking_plugin_runs_in_the_pool_and_its_answer_comes_as_a_message() -> None:
+    harness = Harness([Slow()])
+    harness.list_nodes(make_node("a", cpu="4", memory="8Gi", pods=10))
+    harness.list_pods()
+    harness.see(make_pod("good", uid="uid-1"))
+    harness.see(make_pod("bad", uid="uid-2"))
+    harness.run()
+    assert harness.binder.patches == []
+
+    harness.take(2)
+    harness.settle_patches()
+    assert list(harness.placed()) == ["good"]
+    assert [report.message for report in harness.binder.reports] == ['running PreBind plugin "Slow": no answer']
+    harness.settle()
+    harness.take(1)
+    assert [notify.data for notify in harness.sent] == [{"node": "a"}]
+
+
+def test_a_new_leader_leaves_the_pods_that_are_not_on_its_roll_call() -> None:
+    harness = Harness()
+    harness.list_nodes(make_node("a", cpu="4", memory="8Gi", pods=10))
+    harness.list_pods()
+    for name, version in (("old", "7"), ("listed", "7"), ("new", "12")):
+        harness.see(make_pod(name, uid=name, version=version))
+    harness.loop.apply(Led(RollCall(10, frozenset({"listed"}))))
+    harness.run()
+
+    assert sorted(harness.placed()) == ["listed", "new"]
+    harness.see(make_pod("old", uid="old", version="8", node="a"), "MODIFIED")
+    assert harness.world.cache.is_placed("old")
+    assert harness.world.queue.place_of("old") == ""
