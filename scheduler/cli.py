@@ -88,7 +88,7 @@ def _dispatch(words: Sequence[str], around: _Surroundings) -> int:
 
 
 def _run(words: Sequence[str], around: _Surroundings) -> int:
-    from scheduler.settings import load
+    from scheduler.settings_load import load
 
     parser = _run_parser()
     if _is_help(words):
@@ -99,7 +99,7 @@ def _run(words: Sequence[str], around: _Surroundings) -> int:
 
 
 def _run_parser() -> _Parser:
-    from scheduler.settings import CONFIG_FLAG, CONFIG_VARIABLE, description_of
+    from scheduler.settings_load import CONFIG_FLAG, CONFIG_VARIABLE, description_of
     from scheduler.settings_options import OPTIONS, Take
 
     parser = _Parser(
@@ -119,7 +119,7 @@ def _run_parser() -> _Parser:
         text, default = description_of(option)
         notes = [option.variable, *(["repeatable"] if option.repeatable else [])]
         if default is not None and default is not False and default != ():
-            notes.append(f"default {default}")
+            notes.append(f"default {'true' if default is True else default}")
         described = f"{text} ({', '.join(notes)})".replace("%", "%%")
         dest = option.flag.replace("-", "_")
         if option.take is Take.SWITCH:

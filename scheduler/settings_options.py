@@ -16,6 +16,8 @@ class Take(enum.Enum):
     PATH = "path"
     PATHS = "paths"
     PAIRS = "pairs"
+    DURATION = "duration"
+    NAMED_PATHS = "named paths"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,25 @@ class Option:
 
     @property
     def repeatable(self) -> bool:
-        return self.take in (Take.PATHS, Take.PAIRS)
+        return self.take in (Take.PATHS, Take.PAIRS, Take.NAMED_PATHS)
 
     @property
     def secret(self) -> bool:
         return self.take is Take.PAIRS
 
 
+_DURATION: Final = "a duration with units as in 1m30s"
+
 OPTIONS: Final = (
     Option("kubeconfig", ("kubeconfig",), Take.PATH, "a path", "/etc/vane/kubeconfig", "FILE"),
+    Option(
+        "cluster",
+        ("clusters",),
+        Take.NAMED_PATHS,
+        "names of clusters (small letters, digits, - and .), each once, with the paths of their kubeconfig files",
+        "edge=/etc/vane/edge.kubeconfig",
+        "NAME=FILE",
+    ),
     Option("rules", ("rules",), Take.PATHS, "a list of paths", "/etc/vane/rules", "PATH"),
     Option(
         "prometheus",
@@ -64,6 +76,48 @@ OPTIONS: Final = (
         "NAME=VALUE",
     ),
     Option("scheduler-name", ("schedulerName",), Take.TEXT, "1 to 253 characters without spaces", "vane", "NAME"),
+    Option("leader-elect", ("leaderElection", "leaderElect"), Take.SWITCH, "true or false", "false"),
+    Option(
+        "leader-elect-lease-duration",
+        ("leaderElection", "leaseDuration"),
+        Take.DURATION,
+        f"{_DURATION}, at least 1s",
+        "15s",
+        "DURATION",
+    ),
+    Option(
+        "leader-elect-renew-deadline",
+        ("leaderElection", "renewDeadline"),
+        Take.DURATION,
+        f"{_DURATION}, above 0",
+        "10s",
+        "DURATION",
+    ),
+    Option(
+        "leader-elect-retry-period",
+        ("leaderElection", "retryPeriod"),
+        Take.DURATION,
+        f"{_DURATION}, above 0",
+        "2s",
+        "DURATION",
+    ),
+    Option("leader-elect-resource-lock", ("leaderElection", "resourceLock"), Take.TEXT, "leases", "leases", "leases"),
+    Option(
+        "leader-elect-resource-name",
+        ("leaderElection", "resourceName"),
+        Take.TEXT,
+        "the name of a Lease (small letters, digits, - and .)",
+        "vane",
+        "NAME",
+    ),
+    Option(
+        "leader-elect-resource-namespace",
+        ("leaderElection", "resourceNamespace"),
+        Take.TEXT,
+        "the name of a namespace (small letters, digits and -)",
+        "kube-system",
+        "NAME",
+    ),
     Option("secure-port", ("serving", "securePort"), Take.NUMBER, "a whole number from 0 to 65535", "10259", "PORT"),
     Option("bind-address", ("serving", "bindAddress"), Take.TEXT, "an IP address or localhost", "127.0.0.1", "ADDRESS"),
     Option("tls-cert-file", ("serving", "tlsCertFile"), Take.PATH, "a path", "/etc/vane/tls.crt", "FILE"),

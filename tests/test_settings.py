@@ -6,23 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from scheduler.errors import ConfigError
-from scheduler.settings import FlagValue, PrometheusSettings, ServingSettings, Settings, description_of, load
+from scheduler.settings import PrometheusSettings, ServingSettings, Settings
+from scheduler.settings_load import FlagValue, description_of, load
 from scheduler.settings_options import OPTIONS
-
-HEAD = "apiVersion: vane.dev/v1\nkind: VaneConfiguration\n"
-
-
-def write(folder: Path, text: str, head: str = HEAD) -> str:
-    path = folder / "vane.yaml"
-    path.write_text(head + text)
-    return str(path)
-
-
-def message(flags: dict[str, FlagValue], environ: dict[str, str] | None = None) -> str:
-    with pytest.raises(ConfigError) as caught:
-        load(flags, environ or {})
-    return str(caught.value)
+from tests.configuration import message, write
 
 
 def test_defaults_need_no_source() -> None:
@@ -50,12 +37,20 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> N
 def test_every_field_can_be_set_from_every_source(tmp_path: Path) -> None:
     values = {
         "kubeconfig": "/k",
+        "cluster": "edge=/e",
         "rules": "/r",
         "prometheus": "https://p:9090",
         "prometheus-token-file": "/t",
         "prometheus-ca-file": "/c",
         "prometheus-header": "X-Scope-OrgID=a=b",
         "scheduler-name": "other",
+        "leader-elect": "false",
+        "leader-elect-lease-duration": "1m30s",
+        "leader-elect-renew-deadline": "1m",
+        "leader-elect-retry-period": "500ms",
+        "leader-elect-resource-lock": "leases",
+        "leader-elect-resource-name": "vane-2",
+        "leader-elect-resource-namespace": "vane",
         "secure-port": "8443",
         "bind-address": "0.0.0.0",
         "tls-cert-file": "/crt",
@@ -70,7 +65,11 @@ def test_every_field_can_be_set_from_every_source(tmp_path: Path) -> None:
         """
 schedulerName: other
 kubeconfig: /k
+clusters: {edge: /e}
 rules: [/r]
+leaderElection:
+  {leaderElect: false, leaseDuration: 1m30s, renewDeadline: 1m, retryPeriod: 500ms, resourceLock: leases,
+   resourceName: vane-2, resourceNamespace: vane}
 prometheus: {url: "https://p:9090", tokenFile: /t, caFile: /c, headers: {X-Scope-OrgID: a=b}}
 serving:
   {securePort: 8443, bindAddress: 0.0.0.0, tlsCertFile: /crt, tlsPrivateKeyFile: /key, unauthenticatedMetrics: true}
@@ -82,6 +81,9 @@ logging: {format: json, verbosity: 5}
     assert load({}, {option.variable: values[option.flag] for option in OPTIONS}) == by_flags
     assert load({"config": config}, {}) == by_flags
     assert by_flags.prometheus.headers == (("X-Scope-OrgID", "a=b"),)
+    assert by_flags.clusters == (("edge", Path("/e")),)
+    election = by_flags.leader_election
+    assert (election.lease_duration_s, election.renew_deadline_s, election.retry_period_s) == (90.0, 60.0, 0.5)
     different = [name for name in Settings.model_fields if getattr(by_flags, name) == getattr(Settings(), name)]
     assert different == []
 

@@ -1,0 +1,100 @@
+"""The kinds of values a setting may have: how text becomes each of them, and what is refused."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, StringConstraints
+
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE: Final = re.compile(r"([!-~\x80-\xff]([\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DURATION: Final = re.compile(r"[-+]?([0-9]{1,9}(\.[0-9]{0,9})?(ns|us|µs|μs|ms|s|m|h))+")
+_DURATION_PART: Final = re.compile(r"([0-9.]+)([^0-9.]+)")
+_UNITS_S: Final = {
+    "ns": Fraction(1, 10**9),
+    "us": Fraction(1, 10**6),
+    "µs": Fraction(1, 10**6),
+    "μs": Fraction(1, 10**6),
+    "ms": Fraction(1, 1000),
+    "s": Fraction(1),
+    "m": Fraction(60),
+    "h": Fraction(3600),
+}
+
+
+def _as_path(value: object) -> object:
+    if value == "":
+        raise ValueError(value)  # Path("") is the working directory
+    return Path(value).expanduser() if isinstance(value, str) else value
+
+
+def _as_http_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError(url)
+    parts.port  # noqa: B018 - raises ValueError where the port is no number
+    return url.rstrip("/")
+
+
+def _as_address(text: str) -> str:
+    return text if text == "localhost" else str(ipaddress.ip_address(text))
+
+
+def _as_headers(value: object) -> object:
+    """Take a mapping (file) or `name=value` texts (flag, environment)."""
+    if isinstance(value, Mapping):
+        pairs: list[tuple[Any, ...]] = list(value.items())
+    elif isinstance(value, list | tuple):
+        pairs = [item if isinstance(item, tuple) else tuple(str(item).split("=", 1)) for item in value]
+    else:
+        raise ValueError
+    for pair in pairs:
+        if len(pair) != 2 or not _HEADER_NAME.fullmatch(str(pair[0])) or not _HEADER_VALUE.fullmatch(str(pair[1])):
+            raise ValueError
+    return tuple(pairs)
+
+
+def _as_seconds(value: object) -> float:
+    """Take a duration as Go writes it (`15s`, `1m30s`, `500ms`); a bare number has no unit and is refused."""
+    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+        raise ValueError(value)
+    parts = _DURATION_PART.findall(value.lstrip("+-"))
+    seconds = float(sum(Fraction(number.rstrip(".")) * _UNITS_S[unit] for number, unit in parts))
+    return -seconds if value.startswith("-") else seconds
+
+
+def _as_named_paths(value: object) -> object:
+    """Take a mapping (file) or `NAME=FILE` texts (flag, environment); a name stands once."""
+    if isinstance(value, Mapping):
+        pairs: list[tuple[Any, ...]] = list(value.items())
+    elif isinstance(value, list | tuple):
+        pairs = [item if isinstance(item, tuple) else tuple(str(item).split("=", 1)) for item in value]
+    else:
+        raise ValueError
+    names = [pair[0] for pair in pairs]
+    if any(len(pair) != 2 for pair in pairs) or len(set(names)) != len(names):
+        raise ValueError
+    return tuple(pairs)
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds as they are written in settings: `15s`, `0.5s`."""
+    return f"{seconds:g}s"
+
+
+AnyPath = Annotated[Path, BeforeValidator(_as_path)]
+HttpUrl = Annotated[str, BeforeValidator(_as_http_url)]
+Address = Annotated[str, BeforeValidator(_as_address)]
+Headers = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_as_headers)]
+Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]
+DnsLabel = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}$")]
+DnsName = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=253)]
+Seconds = Annotated[float, BeforeValidator(_as_seconds)]
+NamedPaths = Annotated[tuple[tuple[DnsName, AnyPath], ...], BeforeValidator(_as_named_paths)]
