@@ -18,7 +18,7 @@ Code that raises fails that Pod's attempt with `SchedulerError`, never the proce
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scheduler.framework.events import EventInterest
@@ -143,6 +143,10 @@ class BindPlugin(Plugin, ABC):
     @abstractmethod
     def bind(self, state: Any, pod: PodInfo, node_name: str) -> Bind | PatchPod | None:
         """Return what makes the decision known, or None to leave it to the next Bind plugin."""
+
+    def clusters(self) -> Collection[str]:
+        """Return the names of the other API servers that it binds at: each must be among `clusters` in the settings."""
+        return ()
 
 
 class PostBindPlugin(Plugin, ABC):

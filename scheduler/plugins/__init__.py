@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled
+from scheduler.plugins.annotation_binder import AnnotationBinder
 from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.delayed_binder import DelayedBinder
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_name import NodeName
@@ -19,8 +21,10 @@ from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
+from scheduler.plugins.remote_binder import RemoteBinder
 from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.plugins.taints import NodeUnschedulable, TaintToleration
+from scheduler.plugins.webhook_notifier import WebhookNotifier
 
 
 class Link(NamedTuple):
@@ -48,6 +52,9 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("DefaultBinder", DefaultBinder),
 )
 """What a profile runs unless its configuration says otherwise. A rule brings its own weight."""
+
+OPTIONAL: tuple[type[Plugin], ...] = (AnnotationBinder, DelayedBinder, RemoteBinder, WebhookNotifier)
+"""What else comes with Vane: a profile runs it only where its configuration enables it by name."""
 
 
 def default_chain() -> tuple[Enabled, ...]:
