@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 from scheduler.errors import ConfigError
 from scheduler.kube.binder.messages import BinderConnection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
-from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError
+from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError, user_agent
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class Connection:
     tls: TlsContext
     source: str
     """Where the settings come from, for messages: `kubeconfig /path` or `service account`."""
+    user_agent: str = user_agent()
 
     @property
     def host(self) -> str:
@@ -76,8 +77,16 @@ class Connection:
         """Return what the binder process needs to connect on its own."""
         token = self.credentials.token()
         return BinderConnection(
-            endpoint=self.endpoint, header=token.header, cert_file=token.cert_file, key_file=token.key_file
+            endpoint=self.endpoint,
+            header=token.header,
+            cert_file=token.cert_file,
+            key_file=token.key_file,
+            user_agent=self.user_agent,
         )
+
+    def as_replica(self, identity: str, component: str = "") -> Connection:
+        """Return the same connection under the User-Agent of one replica and, if named, one of its parts."""
+        return replace(self, user_agent=user_agent(identity, component))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
 import ssl
+import sys
 
 import msgspec
 
 from scheduler import __version__
 from scheduler.errors import VaneError
 
-USER_AGENT = f"vane/{__version__}"
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Go's names, as in every other component's User-Agent, for what the machine calls itself."""
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -41,6 +44,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_tls(self) -> bool:
         return self.host.startswith("https://")
+
+
+def user_agent(identity: str = "", component: str = "") -> str:
+    """Return the User-Agent: `vane/0.1.0 (linux/amd64) IDENTITY/COMPONENT`, by which audit logs tell replicas apart.
+
+    Components of Kubernetes write `kube-scheduler/v1.37.1 (linux/amd64) kubernetes/HASH/leader-election`.
+    """
+    machine = platform.machine()
+    product = f"vane/{__version__} ({sys.platform}/{_ARCHITECTURES.get(machine, machine)})"
+    return f"{product} {'/'.join(part for part in (identity, component) if part)}".rstrip()
 
 
 class TlsFilesError(VaneError):

@@ -13,10 +13,11 @@ from scheduler.errors import VaneError
 from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError
-from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, USER_AGENT, TlsFilesError, socket_options
+from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, TlsFilesError, socket_options
 from scheduler.kube.status import status_of
 
 DEFAULT_TIMEOUT_S = 30.0
+JSON = "application/json"
 
 RequestObserver = Callable[[str, str, float], None]
 """Called with verb, status code (`<error>` without an answer) and seconds; for rest_client_requests_total."""
@@ -93,9 +94,15 @@ class Transport:
         self._observer = observer
         self._pool = _pool(connection, pool_size)
 
-    def get(self, path: str, params: Mapping[str, str] | None = None, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
+    def get(
+        self,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        accept: str = JSON,
+    ) -> bytes:
         """Return the body of a GET; raise ApiError or TransportError."""
-        return self.request("GET", path, params=params, timeout_s=timeout_s)
+        return self.request("GET", path, params=params, timeout_s=timeout_s, accept=accept)
 
     def request(
         self,
@@ -103,8 +110,8 @@ class Transport:
         path: str,
         params: Mapping[str, str] | None = None,
         body: bytes | None = None,
-        content_type: str = "application/json",
         timeout_s: float = DEFAULT_TIMEOUT_S,
+        accept: str = JSON,
     ) -> bytes:
         """Send one request and return the body of its answer.
 
@@ -118,14 +125,14 @@ class Transport:
             No whole answer came, or nothing at all for `timeout_s`.
         """
         timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, timeout_s), read=timeout_s)
-        headers = {"Content-Type": content_type} if body is not None else {}
+        headers = {"Accept": accept} | ({"Content-Type": JSON} if body is not None else {})
         response = self._send(method, _url(self._connection.host, path, params), headers, body, timeout)
         return _read(response)
 
     def stream(self, path: str, params: Mapping[str, str], read_timeout_s: float) -> Stream:
         """Open a GET that is read as it comes; no bytes for `read_timeout_s` end it with TransportError."""
         timeout = urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=read_timeout_s)
-        return Stream(self._send("GET", _url(self._connection.host, path, params), {}, None, timeout))
+        return Stream(self._send("GET", _url(self._connection.host, path, params), {"Accept": JSON}, None, timeout))
 
     def close(self) -> None:
         self._pool.clear()
@@ -147,7 +154,7 @@ class Transport:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: urllib3.Timeout
     ) -> tuple[urllib3.BaseHTTPResponse, str | None]:
         header = self._authorize()
-        sent = {"User-Agent": USER_AGENT, "Accept": "application/json", **headers}
+        sent = {"User-Agent": self._connection.user_agent, **headers}
         if header is not None:
             sent["Authorization"] = header
         started = time.monotonic()

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-import math
+import time
 from typing import Any
 
 from scheduler.kube.binder.binder import Binder
-from scheduler.kube.binder.messages import BindRequest, BindResult, PodRef, RequestsDone
+from scheduler.kube.binder.messages import BindRequest, BindResult, LeaseUntil, PodRef, RequestsDone
 from scheduler.kube.config import Connection
 from tests.kube.fake_api import replies
 from tests.support.waiting import wait_until
@@ -35,10 +35,15 @@ class Running:
         self.binder.start()
         assert self.binder.drain(30.0)  # it is up, so deadlines of tests don't count its start
 
-    def bind(self, node: str = "n1", not_after: float = math.inf) -> BindResult:
+    def lead_for(self, seconds: float, ends_s: float = 60.0) -> None:
+        """Let binds begin for so long from now on, and the process live for `ends_s`."""
+        now = time.monotonic()
+        self.binder.set_term(LeaseUntil(not_after=now + seconds, ends_at=now + ends_s))
+
+    def bind(self, node: str = "n1") -> BindResult:
         """Bind the Pod, and wait for what comes of it."""
         before = len(self.results)
-        self.binder.bind(BindRequest(pod=POD, node_name=node, scheduler_name="vane", not_after=not_after))
+        self.binder.bind(BindRequest(pod=POD, node_name=node, scheduler_name="vane"))
         return wait_until(lambda: self.results[before:], timeout=10)[0]
 
     def drain(self) -> None:

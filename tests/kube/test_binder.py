@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -144,47 +143,12 @@ def test_retry_after_is_honoured(server: FakeApi, running: Running) -> None:
     assert 1.0 <= second.at_s - first.at_s < 1.5
 
 
-def test_nothing_is_sent_past_the_deadline(server: FakeApi, running: Running) -> None:
-    server.script("POST", BIND_PATH, CREATED)
-    assert running.bind(not_after=time.monotonic() - 0.001).outcome == "expired"
-    assert server.of("POST", BIND_PATH) == []
-    assert running.bind(not_after=time.monotonic() + 30).outcome == "bound"
-
-
-def test_a_retry_past_the_deadline_is_not_sent_either(server: FakeApi, running: Running) -> None:
-    server.script("POST", BIND_PATH, replies(429, status(429, "TooManyRequests", ""), {"Retry-After": "1"}))
-    assert running.bind(not_after=time.monotonic() + 0.5).outcome == "expired"
-    assert len(server.of("POST", BIND_PATH)) == 1
-
-
-def test_a_bind_under_way_is_given_up_at_the_deadline(server: FakeApi, running: Running) -> None:
-    server.script("POST", BIND_PATH, hangs)
-    started = time.monotonic()
-    result = running.bind(not_after=started + 0.5)
-    assert time.monotonic() - started < 1.5
-    assert (result.outcome, result.message) == ("expired", "unanswered: the lease's deadline has passed")
-
-
-def test_new_credentials_do_not_lift_the_deadline(server: FakeApi, start: Callable[..., Running]) -> None:
-    first = iter([True])
-
-    def fetch() -> Token:
-        if not next(first, False):
-            time.sleep(1.0)
-        return Token("Bearer A")
-
-    running = start(connection_to(server.host, Credentials(fetch)))
-    server.script("POST", BIND_PATH, replies(401, status(401, "Unauthorized", "Unauthorized")))
-    assert running.bind(not_after=time.monotonic() + 0.8).outcome == "expired"
-    assert len(server.of("POST", BIND_PATH)) == 1
-
-
 def test_slow_binds_hold_nothing_else_up(server: FakeApi, running: Running) -> None:
     server.script("POST", BIND_PATH, hangs)
     fast = PodRef(namespace="default", name="b", uid="uid-b")
     server.script("POST", "/api/v1/namespaces/default/pods/b/binding", CREATED)
-    running.binder.bind(BindRequest(pod=POD, node_name="n1", scheduler_name="vane", not_after=math.inf))
-    running.binder.bind(BindRequest(pod=fast, node_name="n1", scheduler_name="vane", not_after=math.inf))
+    running.binder.bind(BindRequest(pod=POD, node_name="n1", scheduler_name="vane"))
+    running.binder.bind(BindRequest(pod=fast, node_name="n1", scheduler_name="vane"))
     wait_until(lambda: [one.uid for one in running.results] == ["uid-b"])
     assert not running.binder.drain(0.2)
 
@@ -301,7 +265,7 @@ def test_requests_of_many_threads_all_arrive(server: FakeApi, running: Running) 
     def work() -> None:
         while (number := next(numbers)) < 400:
             ref = PodRef(namespace="default", name=f"p{number}", uid=f"u{number}")
-            running.binder.bind(BindRequest(pod=ref, node_name="n", scheduler_name="vane", not_after=math.inf))
+            running.binder.bind(BindRequest(pod=ref, node_name="n", scheduler_name="vane"))
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

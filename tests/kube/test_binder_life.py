@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import signal
 import subprocess
@@ -35,7 +34,7 @@ def test_the_death_of_the_process_is_told(running: Running) -> None:
 def test_a_request_that_cannot_be_written_ends_the_binder_aloud(
     running: Running, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running.binder.bind(BindRequest(pod=POD, node_name="\ud800", scheduler_name="vane", not_after=math.inf))
+    running.binder.bind(BindRequest(pod=POD, node_name="\ud800", scheduler_name="vane"))
     wait_until(lambda: running.deaths)
     assert "requests cannot be sent" in caplog.text
 
@@ -67,7 +66,9 @@ def test_other_credentials_are_asked_for_again_when_none_came(server: FakeApi) -
     asked: list[str | None] = []
 
     async def run() -> list[int]:
-        http = ApiHttp(Endpoint(host=server.host), "Bearer A", lambda *_: None, asked.append, renewal_s=0.05)
+        http = ApiHttp(
+            Endpoint(host=server.host), "Bearer A", lambda *_: None, asked.append, "vane/test", renewal_s=0.05
+        )
         codes = [(await http.request("GET", POD_PATH)).code for _ in range(2)]
         await http.close()
         return codes
@@ -100,7 +101,7 @@ def test_signals_to_the_child_are_left_to_the_parent(server: FakeApi, running: R
 
 def test_stop_is_quick_and_asks_no_one(server: FakeApi, running: Running) -> None:
     server.script("POST", BIND_PATH, hangs)
-    running.binder.bind(BindRequest(pod=POD, node_name="n1", scheduler_name="vane", not_after=math.inf))
+    running.binder.bind(BindRequest(pod=POD, node_name="n1", scheduler_name="vane"))
     wait_until(lambda: server.of("POST", BIND_PATH))
     pid = running.binder.pid
     started = time.monotonic()
@@ -111,7 +112,7 @@ def test_stop_is_quick_and_asks_no_one(server: FakeApi, running: Running) -> Non
 
 
 _PARENT = """
-import math, os, sys, time
+import os, sys, time
 from scheduler.kube.binder.binder import Binder
 from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
 from scheduler.kube.binder.pods import MAX_BINDS
@@ -122,7 +123,7 @@ binder = Binder(connection_to(sys.argv[1]), lambda results: None, lambda why: No
 binder.start()
 for number in range(200):
     pod = PodRef(namespace="default", name="a", uid=f"u{number}")
-    binder.bind(BindRequest(pod=pod, node_name="n1", scheduler_name="vane", not_after=math.inf))
+    binder.bind(BindRequest(pod=pod, node_name="n1", scheduler_name="vane"))
 print(binder.pid, flush=True)
 time.sleep(60)
 """

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from scheduler.kube.binder import events
@@ -17,7 +15,7 @@ def never_unique() -> str:
 
 
 def bind_request() -> BindRequest:
-    return BindRequest(pod=POD, node_name="n1", scheduler_name="vane", not_after=math.inf)
+    return BindRequest(pod=POD, node_name="n1", scheduler_name="vane")
 
 
 def report(**changes: object) -> FailureReport:

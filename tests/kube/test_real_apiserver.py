@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,7 +41,7 @@ def binder(connection: Connection, results: list[BindResult]) -> Iterator[Binder
 def bind(binder: Binder, results: list[BindResult]) -> Callable[..., BindResult]:
     def bind_and_wait(pod: PodRef, node: str = "n1") -> BindResult:
         before = len(results)
-        binder.bind(BindRequest(pod=pod, node_name=node, scheduler_name="vane", not_after=math.inf))
+        binder.bind(BindRequest(pod=pod, node_name=node, scheduler_name="vane"))
         wait_until(lambda: len(results) > before)
         assert binder.drain(10)
         return results[-1]
@@ -125,7 +124,7 @@ def test_client_certificates_bind_too(api: KubeApi, control_plane: ControlPlane,
     kubeconfig = control_plane.make_kubeconfig("system:kube-scheduler")
     binder = Binder(load_connection(str(kubeconfig)), results.extend, pytest.fail)
     binder.start()
-    binder.bind(BindRequest(pod=pod, node_name="n1", scheduler_name="vane", not_after=math.inf))
+    binder.bind(BindRequest(pod=pod, node_name="n1", scheduler_name="vane"))
     assert binder.drain(10)
     binder.stop()
     assert [one.outcome for one in results] == ["bound"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from scheduler.errors import VaneError
-from scheduler.kube.binder import messages
+from scheduler.kube.binder import fence, messages
 from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
@@ -26,6 +27,7 @@ from scheduler.kube.binder.messages import (
     EventsDropped,
     FailureReport,
     FromChild,
+    LeaseUntil,
     LogLine,
     RequestsDone,
     ToChild,
@@ -44,6 +46,7 @@ MAX_QUEUED = 10_000
 _CREDENTIALS_CHECK_S = 10.0
 _STOP_S = 5.0
 _EXITED_S = 1.0
+_LEASE_ENDED = (-signal.SIGALRM, fence.EXIT_CODE)
 
 
 class BinderError(VaneError):
@@ -85,6 +88,7 @@ class Binder:
         self._renew = threading.Event()
         self._refused: deque[str | None] = deque()
         self._token: Token | None = None
+        self._term: LeaseUntil | None = None
         self._drained = threading.Condition()
         self._drain_asked = 0
         self._drain_done = 0
@@ -110,6 +114,14 @@ class Binder:
             thread = threading.Thread(target=target, name=f"binder-{name}", daemon=True)
             thread.start()
             self._threads.append(thread)
+
+    def set_term(self, term: LeaseUntil) -> None:
+        """Have the process keep to this term of the lease from now on: see `LeaseUntil`.
+
+        Set the first one before anything is to be bound, and never an earlier one than the last.
+        """
+        self._term = term
+        self._queue.put(term)  # even if there is nothing to send with it: the process ends with the term it knows
 
     def bind(self, request: BindRequest) -> None:
         """Have a Pod bound; its BindResult comes to `on_result`."""
@@ -199,7 +211,7 @@ class Binder:
                 else:
                     batch.append(item)
             try:
-                self._sock().sendall(messages.encode(batch))
+                self._sock().sendall(messages.encode(self._under_term(batch)))
             except OSError:
                 return  # the reader notices too, and says so
             except Exception:
@@ -209,6 +221,11 @@ class Binder:
                 return
             if ended:
                 return
+
+    def _under_term(self, batch: list[ToChild]) -> list[ToChild]:
+        """Put the newest term ahead: the one that was queued may be seconds behind, after a flood of requests."""
+        term = self._term
+        return batch if term is None else [term, *(one for one in batch if not isinstance(one, LeaseUntil))]
 
     def _receive(self) -> None:
         reader = self._sock().makefile("rb", buffering=1 << 16)
@@ -263,7 +280,11 @@ class Binder:
             code = None
         with self._drained:
             self._drained.notify_all()
-        self._on_dead(f"the binder process ended by itself (exit code {code})")
+        self._on_dead(
+            "the binder process ended with the lease"
+            if code in _LEASE_ENDED
+            else f"the binder process ended by itself (exit code {code})"
+        )
 
     def _keep_credentials(self) -> None:
         """Hand the header over when it changes, and at once when the API server has refused it."""

@@ -60,7 +60,7 @@ class LeaseUntil(Message, frozen=True):
     """How long we lead, unless a later one comes; both in monotonic seconds.
 
     No bind and no patch is begun after `not_after`; at `ends_at`, when another replica may take the lease, the process
-    is gone. It goes ahead of every batch, and by itself when the lease is renewed; without leader election none is sent.
+    is gone. It goes ahead of every batch, and by itself after a renewal; without leader election none is sent.
     """
 
     not_after: float
@@ -193,7 +193,9 @@ class Drained(Message, frozen=True):
     number: int
 
 
-ToChild = BinderConnection | Credentials | LeaseUntil | BindRequest | PatchRequest | FailureReport | EventRequest | Drain
+ToChild = (
+    BinderConnection | Credentials | LeaseUntil | BindRequest | PatchRequest | FailureReport | EventRequest | Drain
+)
 FromChild = BindResult | PatchResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
 
 _LENGTH = struct.Struct(">I")

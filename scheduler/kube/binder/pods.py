@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.kube.binder import events
+from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
 from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
 from scheduler.kube.binder.retry import Chance, Tries
@@ -50,12 +51,14 @@ class PodBinder:
         http: ApiHttp,
         reports: FailureReports,
         on_event: Callable[[EventRequest], None],
+        fence: Fence,
         clock: Callable[[], float],
         chance: Chance,
     ) -> None:
         self._http = http
         self._reports = reports
         self._on_event = on_event
+        self._fence = fence
         self._clock = clock
         self._chance = chance
         self._slots = asyncio.Semaphore(MAX_BINDS)
@@ -77,13 +80,13 @@ class PodBinder:
         is_lost = False  # whether an earlier request may have been carried out without us hearing of it
         failure: Answer | NoAnswerError
         while True:
-            # As late as can be: no request may leave after the lease may have passed to another replica.
-            if self._clock() >= request.not_after:
+            # Where renewals have failed, the lease may soon be another replica's.
+            if self._fence.is_closed:
                 state = "unanswered" if is_lost else "not sent"
                 return _result(request, "expired", message=f"{state}: the lease's deadline has passed")
             conflict = False
             try:
-                failure = answer = await self._http.request("POST", path, body, not_after=request.not_after)
+                failure = answer = await self._http.request("POST", path, body, fence=self._fence)
                 if answer.is_ok:
                     self._on_event(events.scheduled_event(request))
                     return _result(request, "bound", answer)

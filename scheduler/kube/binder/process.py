@@ -1,8 +1,9 @@
 """The binder process: reads requests from its socket, carries them out, writes results back.
 
-It ends at once, without flushing, when its parent is gone: what it had left belongs to a scheduler that no longer
-leads. SIGINT and SIGTERM are the parent's business, which drains before it stops. It imports no more than it needs
-(neither numpy nor the `kubernetes` package), to start in a fraction of a second and stay small.
+It ends at once, without flushing, when its parent is gone or its lease has ended (see `fence`): what it had left
+belongs to a scheduler that no longer leads. SIGINT and SIGTERM are the parent's business, which drains before it stops.
+It imports no more than it needs (neither numpy nor the `kubernetes` package), to start in a fraction of a second and
+stay small.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from scheduler.errors import VaneError
 from scheduler.kube.binder import events, messages
 from scheduler.kube.binder.event_series import EventSeries
 from scheduler.kube.binder.event_writer import EventWriter
+from scheduler.kube.binder.fence import AlarmTimer, Fence
 from scheduler.kube.binder.http import ApiHttp
 from scheduler.kube.binder.messages import (
     BinderConnection,
@@ -38,6 +40,7 @@ from scheduler.kube.binder.messages import (
     EventsDropped,
     FailureReport,
     FromChild,
+    LeaseUntil,
     LogLine,
     RequestsDone,
     ToChild,
@@ -112,13 +115,15 @@ class Worker:
             connection.header,
             outbox.request_done,
             lambda header: outbox.send(Unauthorized(header=header)),
+            connection.user_agent,
         )
         if connection.cert_file is not None:
             self._http.use(connection.header, connection.cert_file, connection.key_file)
         series = EventSeries(socket.gethostname(), time.time_ns, lambda: str(uuid.uuid4()))
         self._events = EventWriter(self._http, series, outbox.event_dropped, chance)
         self._reports = FailureReports(self._http, time.time_ns, chance)
-        self._binder = PodBinder(self._http, self._reports, self._events.submit, time.monotonic, chance)
+        self._fence = Fence(AlarmTimer())
+        self._binder = PodBinder(self._http, self._reports, self._events.submit, self._fence, time.monotonic, chance)
         self._tasks: set[asyncio.Task[None]] = set()
         self._n_binds = 0
         self._spawn(self._events.keep_series())
@@ -136,6 +141,8 @@ class Worker:
                 self._events.submit(message)
             case Credentials():
                 self._use(message)
+            case LeaseUntil():
+                self._fence.extend(message)
             case Drain():
                 self._spawn(self._drain(message.number))
             case BinderConnection():
