@@ -9,7 +9,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test check format run clean
+.PHONY: help setup controlplane test check format run bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -35,7 +35,7 @@ test: setup ## Run the tests; where the control plane can be had, with it (PYTES
 check: setup ## Check style, formatting, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy scheduler tests
+	$(BIN)/mypy scheduler tests benchmarks
 	$(BIN)/lint-imports --no-logo
 
 format: setup ## Format the code and fix what can be fixed
@@ -44,6 +44,12 @@ format: setup ## Format the code and fix what can be fixed
 
 run: setup ## Run the scheduler (ARGS="--rules rules --prometheus http://localhost:9090")
 	$(BIN)/vane run $(ARGS)
+
+bench: controlplane ## Race kube-scheduler on a real API server, some 15 minutes (ARGS="--quick", ARGS="--write")
+	$(BIN)/python -m benchmarks.race $(ARGS)
+
+bench-micro: setup ## Time every plugin and the whole decision at 5,000 nodes
+	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-only $(PYTEST_ARGS)
 
 clean: ## Remove what the targets above have made here
 	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

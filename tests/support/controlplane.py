@@ -43,15 +43,25 @@ class Component:
 
 
 class ControlPlane:
-    """etcd and kube-apiserver on free loopback ports, RBAC on, every request audited unless the policy says less."""
+    """etcd and kube-apiserver on free loopback ports, RBAC on, every request audited unless the policy says less.
 
-    def __init__(self, programs: Path, folder: Path, audit_policy: Mapping[str, Any] = POLICY) -> None:
+    `flags` are further ones of the API server, without dashes.
+    """
+
+    def __init__(
+        self,
+        programs: Path,
+        folder: Path,
+        audit_policy: Mapping[str, Any] = POLICY,
+        flags: Mapping[str, str] | None = None,
+    ) -> None:
         self.programs = programs
         self.folder = folder
         self.port = free_port()
         self.url = f"https://127.0.0.1:{self.port}"
         self.audit = AuditLog(folder / "audit.log")
         self._audit_policy = audit_policy
+        self._flags = dict(flags or {})
         self._serving = folder / "serving.crt", folder / "serving.key"
         self._authority = pki.CertificateAuthority()
         self._tokens = {user: f"{user}-{base64.b16encode(os.urandom(12)).decode().lower()}" for user in TOKEN_USERS}
@@ -159,6 +169,7 @@ class ControlPlane:
             "audit-log-maxsize": 4096,
             "delete-collection-workers": 8,
             "allow-privileged": "true",
+            **self._flags,
         }
         argv: list[str | Path] = [
             self.programs / "kube-apiserver",

@@ -1,0 +1,205 @@
+"""Vane beside kube-scheduler and the bare limit, on one API server, turn by turn.
+
+`python -m benchmarks.race` starts a real etcd and kube-apiserver and lets the competitors take turns: limit,
+kube-scheduler, Vane, and again. In a turn Pods (100m, 500Mi) are created while nobody runs who would take them; then
+the competitor is started, finds them in its first list and binds them. A fifth of the binds is left to its warm-up,
+the others count: binds a second until the last bind, CPU time of all its processes until the last Event is written.
+Then Pods are created at a steady rate, each of which counts from the request that creates it to the answer to its
+bind. It is stopped before the next turn, and Pods and Events are deleted. All times are the API server's, from its
+audit log.
+
+Needs the programs of `make controlplane`; `--write` renews RESULTS.json and RESULTS.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.competitors import NAMESPACE, VANE_USER, Competitor, KubeScheduler, Limit, Vane
+from benchmarks.race_report import Burst, Steady, Turn, table, write
+from benchmarks.timeline import AUDIT_POLICY, Timeline
+from benchmarks.usage import CpuSampler, memory
+from tests.controlplane.build import ensure_programs
+from tests.support import manifests
+from tests.support.controlplane import ControlPlane
+from tests.support.vane import rbac_rules
+from tests.support.waiting import wait_until
+
+# The API server turns nobody away: kube-scheduler's requests, unthrottled, would else be sent back by the hundred.
+_API_SERVER_FLAGS = {
+    "enable-priority-and-fairness": "false",
+    "max-requests-inflight": "0",
+    "max-mutating-requests-inflight": "0",
+}
+_SERVERS = ("etcd", "kube-apiserver")
+_TIMEOUT_S = 300.0
+_WARM_UP = 0.2
+"""This part of the backlog is bound while a competitor is still starting: processes, connections, caches."""
+_LAST_EVENTS_S = 3.0
+_REST_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How long the race is: Pods of the backlog, and Pods created a second for the steady part."""
+
+    n_nodes: Sequence[int]
+    n_rounds: int
+    n_backlog: int
+    n_steady: int
+    rate_per_s: float
+
+
+class Track:
+    """The API server with its nodes, on which one competitor runs at a time."""
+
+    def __init__(self, control_plane: ControlPlane, course: Course, folder: Path, cpu: CpuSampler) -> None:
+        self._control_plane = control_plane
+        self._course = course
+        self._folder = folder
+        self._api = control_plane.client()
+        self._cpu = cpu
+        self._n_nodes = 0
+
+    def add_nodes(self, n_nodes: int) -> None:
+        """Create what is missing for so many nodes."""
+        names = [f"node-{i:05}" for i in range(self._n_nodes, n_nodes)]
+        self._api.create_nodes(manifests.node(name, cpu="4", memory="32Gi", pods="110") for name in names)
+        self._n_nodes = n_nodes
+
+    def turn(self, competitor: Competitor, number: int) -> Turn:
+        """Let a competitor run once; the Pods are gone afterwards."""
+        backlog = [f"backlog-{i}" for i in range(self._course.n_backlog)]
+        self._api.for_each(lambda name: self._create(name, competitor), backlog)
+        time.sleep(_REST_S)
+        timeline = Timeline(self._control_plane.audit.path)
+        with competitor.running(self._control_plane, self._folder):
+            burst = self._burst(timeline, len(backlog))
+            steady = self._steady(timeline, competitor) if competitor.decides else None
+        self._clear()
+        return Turn(competitor.name, self._n_nodes, number, burst, steady)
+
+    def _burst(self, timeline: Timeline, n_pods: int) -> Burst:
+        _wait_bound(timeline, n_pods)
+        _wait_for_events(timeline, n_pods)
+        bound_s = sorted(timeline.bound_s.values())[int(_WARM_UP * n_pods) :]
+        first_s, last_s = bound_s[0], bound_s[-1]
+        own, servers = self._cpu_ms(first_s, max(last_s, *timeline.event_s), len(bound_s))
+        used = [one for label, one in memory().items() if label not in _SERVERS]
+        return Burst(
+            binds_per_s=(len(bound_s) - 1) / (last_s - first_s),
+            cpu_ms_per_pod=sum(own.values()),
+            cpu_ms_per_pod_of=own,
+            servers_cpu_ms_per_pod=sum(servers.values()),
+            events_per_pod=len(timeline.event_s) / n_pods,
+            rss_mib=sum(one.rss for one in used),
+            pss_mib=sum(one.pss for one in used),
+        )
+
+    def _steady(self, timeline: Timeline, competitor: Competitor) -> Steady:
+        time.sleep(_REST_S)
+        n_before, n_events_before = len(timeline.bound_s), len(timeline.event_s)
+        names = [f"steady-{i}" for i in range(self._course.n_steady)]
+        began = time.monotonic()
+        for i, name in enumerate(names):
+            time.sleep(max(0.0, began + i / self._course.rate_per_s - time.monotonic()))
+            self._create(name, competitor)
+        _wait_bound(timeline, n_before + len(names))
+        _wait_for_events(timeline, n_events_before + len(names))
+        latency_ms = [1e3 * (timeline.bound_s[name] - timeline.created_s[name]) for name in names]
+        first_s = min(timeline.created_s[name] for name in names)
+        own, _ = self._cpu_ms(first_s, max(timeline.bound_s[name] for name in names), len(names))
+        p50, p99 = np.percentile(latency_ms, [50, 99])
+        return Steady(latency_p50_ms=float(p50), latency_p99_ms=float(p99), cpu_ms_per_pod=sum(own.values()))
+
+    def _cpu_ms(self, from_s: float, to_s: float, n_pods: int) -> tuple[dict[str, float], dict[str, float]]:
+        """Return milliseconds per Pod of each process: (the competitor's, the servers')."""
+        per_pod = {label: 1e3 * cpu_s / n_pods for label, cpu_s in self._cpu.cpu_s(from_s, to_s).items()}
+        own = {label: ms for label, ms in per_pod.items() if label not in _SERVERS}
+        return own, {label: ms for label, ms in per_pod.items() if label in _SERVERS}
+
+    def _create(self, name: str, competitor: Competitor) -> None:
+        pod = manifests.pod(name, namespace=NAMESPACE, cpu="100m", memory="500Mi", scheduler_name=competitor.name)
+        self._api.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+
+    def _clear(self) -> None:
+        pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        self._api.delete(pods, gracePeriodSeconds=0)
+        wait_until(lambda: not self._api.list(pods, limit=1), _TIMEOUT_S, "deletion of the Pods", 0.2)
+        self._api.delete(f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events")
+
+
+def _wait_bound(timeline: Timeline, count: int) -> None:
+    def are_bound() -> bool:
+        timeline.read()
+        return len(timeline.bound_s) >= count
+
+    wait_until(are_bound, _TIMEOUT_S, f"{count} binds", 0.1)
+
+
+def _wait_for_events(timeline: Timeline, count: int) -> None:
+    """Wait until each Pod has its Event, or no more come: client-go drops some."""
+    n_before, since = -1, time.monotonic()
+    while len(timeline.event_s) < count and time.monotonic() - since < _LAST_EVENTS_S:
+        if len(timeline.event_s) != n_before:
+            n_before, since = len(timeline.event_s), time.monotonic()
+        time.sleep(0.1)
+        timeline.read()
+
+
+@contextlib.contextmanager
+def _track(course: Course, folder: Path) -> Iterator[Track]:
+    control_plane, cpu = ControlPlane(ensure_programs(), folder, AUDIT_POLICY, _API_SERVER_FLAGS), CpuSampler()
+    control_plane.start()
+    try:
+        control_plane.client().post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        control_plane.client().grant(VANE_USER, rbac_rules())
+        cpu.start()
+        yield Track(control_plane, course, folder, cpu)
+    finally:
+        cpu.stop()
+        control_plane.stop()
+
+
+def race(course: Course, competitors: Sequence[Competitor]) -> list[Turn]:
+    turns = []
+    with tempfile.TemporaryDirectory() as folder, _track(course, Path(folder)) as track:
+        for n_nodes in sorted(course.n_nodes):
+            track.add_nodes(n_nodes)
+            for number in range(1, course.n_rounds + 1):
+                for competitor in competitors:
+                    turn = track.turn(competitor, number)
+                    print(turn.line(), flush=True)
+                    turns.append(turn)
+    return turns
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1_000, 5_000])
+    parser.add_argument("--pods", type=int, default=5_000, help="of the backlog")
+    parser.add_argument("--steady-pods", type=int, default=1_500, help="created at the steady rate")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rate", type=float, default=100.0, help="Pods created a second")
+    parser.add_argument("--quick", action="store_true", help="one round, 1,000 Pods and 300 more, the fewest nodes")
+    parser.add_argument("--write", action="store_true", help="renew benchmarks/RESULTS.json and RESULTS.md")
+    given = parser.parse_args()
+    course = Course(given.nodes, given.rounds, given.pods, given.steady_pods, given.rate)
+    if given.quick:
+        course = Course([min(given.nodes)], 1, 1_000, 300, given.rate)
+    turns = race(course, [Limit(), KubeScheduler(), Vane()])
+    print(table(turns))
+    if given.write:
+        write(Path(__file__).parent, turns, course.n_backlog, course.rate_per_s)
+
+
+if __name__ == "__main__":
+    main()
