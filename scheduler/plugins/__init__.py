@@ -6,7 +6,6 @@ snapshot it is handed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from scheduler.framework.plugin import Plugin
@@ -31,7 +30,7 @@ class Link(NamedTuple):
     """One line of the default chain; the weight matters only for plugins that score."""
 
     name: str
-    factory: Callable[[], Plugin]
+    factory: type[Plugin]
     weight: int = 1
 
 

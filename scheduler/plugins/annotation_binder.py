@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from scheduler.framework.args import PluginArgs
 from scheduler.framework.instructions import PatchPod
 from scheduler.framework.plugin import BindPlugin
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import EVERY_POD, PluginArgs, PodSelection, check_key
+from scheduler.plugins.selection import EVERY_POD, PodSelection, check_key
 
 
 class AnnotationBinderArgs(PluginArgs, frozen=True):

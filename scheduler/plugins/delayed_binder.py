@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scheduler.framework.args import PluginArgs
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.instructions import Bind, PatchPod
 from scheduler.framework.plugin import BindPlugin, PermitPlugin
 from scheduler.framework.status import Code, Status, Wait
 from scheduler.model.duration import parse_duration
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import EVERY_POD, PluginArgs, PodSelection, annotations_of
+from scheduler.plugins.selection import EVERY_POD, PodSelection, annotations_of
 
 PROPOSED = "vane.dev/proposed-node"
 CONFIRMED = "vane.dev/confirmed-node"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from scheduler.framework.args import PluginArgs
 from scheduler.framework.instructions import Bind, PatchPod
 from scheduler.framework.plugin import BindPlugin, PostBindPlugin
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import EVERY_POD, PluginArgs, PodSelection
+from scheduler.plugins.selection import EVERY_POD, PodSelection
 
 CLUSTER = "vane.dev/cluster"
 NODE = "vane.dev/node"

@@ -5,15 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.errors import InvalidObjectError
+from scheduler.framework.args import PluginArgs
 from scheduler.model.labels import check_requirement, is_label_key, requirement_holds
 from scheduler.model.objects import Requirement
 from scheduler.model.pods import PodInfo
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
-
-
-class PluginArgs(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of what `pluginConfig` holds for a plugin; a ValueError in `__post_init__` is told with its place."""
 
 
 class LabelExpression(PluginArgs, frozen=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from scheduler.framework.args import PluginArgs
 from scheduler.framework.instructions import Notify, Receiver
 from scheduler.framework.plugin import PostBindPlugin
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import PluginArgs
 
 TYPE = "dev.vane.pod.bound"
 
