@@ -29,6 +29,9 @@ def growing(first: float, factor: float, count: int) -> tuple[float, ...]:
     return tuple(bounds)
 
 
+# They'd double the series of every counter for nothing that Prometheus' text format can use.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
+
 # client-go's bounds, which dashboards of the Kubernetes mixin read.
 _REST_CLIENT_BUCKETS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
@@ -74,8 +77,6 @@ class Metrics:
     """The metrics of one process; its registry is the argument, so that there may be several in one program."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        # They'd double the series of every counter for nothing that Prometheus' text format can use.
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped
         self.registry = registry
         self._families: list[Family[Any]] = []
         self._scheduling()
@@ -301,3 +302,39 @@ class Metrics:
     def _add(self, family: Family[Child]) -> Family[Child]:
         self._families.append(family)
         return family
+
+
+class HealthMetrics:
+    """What `/metrics/slis` shows: each health check as last answered, and how often it was answered how.
+
+    `kind` is the page it was asked on: healthz, livez or readyz.
+    """
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._known: set[tuple[str, str]] = set()
+        register = self.registry.register
+        self._last = Family(
+            Gauge("kubernetes_healthcheck", "1 if the check succeeded last, else 0.", ("name", "type"), registry=None),
+            register,
+        )
+        self._total = Family(
+            Counter(
+                "kubernetes_healthchecks_total",
+                "Answers of the check, by status: success, error.",
+                ("name", "type", "status"),
+                registry=None,
+            ),
+            register,
+        )
+
+    def observe(self, name: str, kind: str, ok: bool) -> None:
+        self._known.add((name, kind))
+        self._last(name, kind).set(ok)
+        self._total(name, kind, "success" if ok else "error").inc()
+
+    def unanswered(self, kind: str) -> None:
+        """Count all checks of a page as failed: nobody answered."""
+        for name, its_kind in tuple(self._known):
+            if its_kind == kind:
+                self.observe(name, kind, False)

@@ -35,10 +35,12 @@ from scheduler.app.wire import (
 )
 from scheduler.errors import ConfigError
 from scheduler.exposition import Page, merge, process_registry
+from scheduler.loop.pages import HEALTH, METRICS, MORE_RESOURCES, RESOURCES
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.serve.http import Server
 from scheduler.serve.pages import Check
+from scheduler.serve.resources import ResourcesPage
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.asking.session import Access
@@ -58,18 +60,32 @@ class DecidingProcess:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._number = 0
+        self._listing: asyncio.Task[Sequence[bytes]] | None = None
         self.wire: Wire[FromRefresher, ToRefresher] | None = None
 
     async def metrics(self) -> bytes:
-        theirs = await self._ask("metrics")
+        theirs = await self._ask(METRICS)
         pages = {name: page.render() for name, page in self._processes.items()}
         pages["deciding"] += theirs
         pages["refresher"] += self._own.render()
         return merge(pages)
 
+    async def resources(self) -> Sequence[bytes]:
+        # One listing at a time, whoever asks: the deciding thread keeps no more than one.
+        if self._listing is None or self._listing.done():
+            self._listing = asyncio.ensure_future(self._list_resources())
+        return await asyncio.shield(self._listing)
+
+    async def _list_resources(self) -> Sequence[bytes]:
+        page = ResourcesPage()
+        what = RESOURCES
+        while page.add(await self._ask(what)):
+            what = MORE_RESOURCES
+        return page.pieces()
+
     async def health(self, kind: str) -> Sequence[Check]:
         checks = [Check("ping", True, "")]
-        body = await self._ask("health")
+        body = await self._ask(HEALTH)
         if kind == "livez":
             # It answered, so it lives; what it still waits for is a matter of readiness.
             return [*checks, Check("deciding-thread", True, "")]

@@ -64,6 +64,7 @@ class SchedulingQueue:
         self._spread = Spread(timings.signal_spread_s, timings.max_activations_per_s, sort_key)
         self._in_flight = InFlight()
         self._next_flush_s: float | None = None
+        self._others: dict[str, PodInfo] = {}
 
     # -- what the router tells ------------------------------------------------------------------------------
 
@@ -100,8 +101,13 @@ class SchedulingQueue:
         else:
             self._backoff.add(entity)
 
+    def set_other(self, pod: PodInfo) -> None:
+        """Note a Pod that waits for another scheduler: it is only to be shown."""
+        self._others[pod.uid] = pod
+
     def delete(self, uid: str) -> PodInfo | None:
         """Let go of a Pod that was deleted or bound; return it if it was known."""
+        self._others.pop(uid, None)
         self._nominator.remove(uid)
         attempt = self._in_flight.finish(uid)
         if attempt is not None:
@@ -245,6 +251,18 @@ class SchedulingQueue:
         if waiting is None:
             return ""
         return "gated" if waiting.gated_by else "unschedulable"
+
+    def entities(self) -> list[QueuedEntity]:
+        """Return what is pending and not in flight."""
+        return list(self._entities())
+
+    def in_flight(self) -> list[PodInfo]:
+        """Return the Pods in flight as last seen, those included whose bind has not shown yet."""
+        return [attempt.latest for attempt in self._in_flight]
+
+    def others(self) -> list[PodInfo]:
+        """Return the Pods that wait for other schedulers."""
+        return list(self._others.values())
 
     def uids(self) -> list[str]:
         """Return the UIDs of all pending Pods, those in flight included."""

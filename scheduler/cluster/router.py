@@ -108,6 +108,9 @@ class Router:
                 self._assigned(pod, problem, now_s)
             elif pod.pod.spec.scheduler_name in self._scheduler_names:
                 self._pending(pod, problem, now_s)
+            elif not self._cache.is_placed(uid):
+                self._uid_of[key] = uid
+                self._queue.set_other(pod)
 
     # -- nodes ----------------------------------------------------------------------------------------------
 

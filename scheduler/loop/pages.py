@@ -7,13 +7,19 @@ import numpy as np
 
 from scheduler.exposition import Page
 from scheduler.loop.cycle import World
+from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Metrics
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 
 METRICS = "metrics"
+RESOURCES = "resources"
+MORE_RESOURCES = "resources, more"
 HEALTH = "health"
+
+_LISTING_LIFE_S = 30.0
+"""How long a listing that nobody goes on with keeps its Pods."""
 
 
 class Pages:
@@ -24,17 +30,39 @@ class Pages:
         self._metrics = metrics
         self._clock = clock
         self._page = Page(metrics.registry, clock)
+        self._listing: PodListing | None = None
+        self._listing_ends_s = 0.0
 
-    def answer(self, what: str, has_synced: bool, is_deciding: bool) -> bytes:
-        """Return the metrics page, or the health checks as JSON: [[name, ok, text], …]."""
+    def answer(self, what: str, has_synced: bool, is_deciding: bool, is_standby: bool = False) -> bytes:
+        """Return what a page asks for.
+
+        The metrics page, or the next slice of a PodListing, which RESOURCES begins and MORE_RESOURCES goes on with:
+        nothing on a standby and before the first decision, as with kube-scheduler. Or the health checks as JSON:
+        [[name, ok, text], …]; a standby that has its lists is ready.
+        """
+        if self._listing is not None and self._clock() >= self._listing_ends_s:
+            self._listing = None
         if what == METRICS:
             self._update()
             return self._page.render()
-        checks = [
-            ("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet"),
-            ("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"),
-        ]
+        if what == RESOURCES:
+            cache, queue = self._world.cache, self._world.queue
+            self._listing = PodListing(cache, queue) if is_deciding and not is_standby else None
+        if what in (RESOURCES, MORE_RESOURCES):
+            return self._next_slice()
+        checks = [("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet")]
+        if not is_standby:
+            checks.append(("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"))
         return msgspec.json.encode(checks)
+
+    def _next_slice(self) -> bytes:
+        if self._listing is None:
+            return NO_PODS
+        self._listing_ends_s = self._clock() + _LISTING_LIFE_S
+        slice_ = self._listing.slice()
+        if slice_ == NO_PODS:
+            self._listing = None
+        return slice_
 
     def _update(self) -> None:
         metrics, cache, queue = self._metrics, self._world.cache, self._world.queue

@@ -114,6 +114,23 @@ def placed_usage(pod: Pod) -> tuple[Amounts, tuple[int, int]]:
     return _counted(plain), (_rounded(CPU, padded.get(CPU, 0)), _rounded(MEMORY, padded.get(MEMORY, 0)))
 
 
+def described_resources(pod: Pod) -> tuple[Amounts, Amounts]:
+    """Return (requests, limits) as `/metrics/resources` shows them, in nano-units: the spec's, whatever their names.
+
+    Overhead adds to the limits only where there is one.
+
+    Source: k8s.io/component-helpers resource/helpers.go PodRequests, PodLimits (behaviour).
+    """
+    requests = _sum_containers(pod, lambda container: _nano_amounts(container.resources.requests))
+    limits = _sum_containers(pod, lambda container: _nano_amounts(container.resources.limits))
+    own, overhead = pod.spec.resources, _nano_amounts(pod.spec.overhead)
+    requests |= _pod_level(own)
+    limits |= {} if own is None else _only_pod_level(_nano_amounts(own.limits))
+    _add(requests, overhead)
+    _add(limits, {name: amount for name, amount in overhead.items() if limits.get(name)})
+    return requests, limits
+
+
 def _placed(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
     status, infeasible = pod.status, _is_resize_infeasible(pod)
     by_name = {s.name: s for s in chain(status.container_statuses or [], status.init_container_statuses or [])}
@@ -152,12 +169,15 @@ def _placed_pod_level(pod: Pod, infeasible: bool) -> Amounts:
     actual = _nano_amounts(pod.status.resources.requests)
     allocated = _nano_amounts(pod.status.allocated_resources)
     largest = _largest([{} if infeasible else wanted, actual, allocated])
-    return {name: amount for name, amount in largest.items() if is_pod_level(name)}
+    return _only_pod_level(largest)
 
 
 def _pod_level(resources: ResourceRequirements | None) -> Amounts:
-    requests = _nano_amounts(resources.requests) if resources else {}
-    return {name: amount for name, amount in requests.items() if is_pod_level(name)}
+    return _only_pod_level(_nano_amounts(resources.requests)) if resources else {}
+
+
+def _only_pod_level(amounts: Amounts) -> Amounts:
+    return {name: amount for name, amount in amounts.items() if is_pod_level(name)}
 
 
 def _is_resize_infeasible(pod: Pod) -> bool:

@@ -9,12 +9,17 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from aiohttp import web
 
-from scheduler.exposition import CONTENT_TYPE
+from scheduler.exposition import CONTENT_TYPE, render
+from scheduler.metrics import HealthMetrics
+
+RESOURCES_LIMIT_S: Final = 30.0
+"""How long /metrics/resources waits for its source, which goes through all Pods."""
 
 ANSWER_LIMIT_S: Final = 2.0
 """How long a page waits for its source; kubelet gives a probe 1 s unless told otherwise, Prometheus a scrape 10 s."""
 
 HEALTH_KINDS: Final = ("healthz", "livez", "readyz")
+_METRICS_KINDS: Final = ("metrics", "metrics/resources", "metrics/slis")
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -36,33 +41,64 @@ class PageSource(Protocol):
         """Return the page of all processes, in Prometheus' text format."""
         ...
 
+    async def resources(self) -> Sequence[bytes]:
+        """Return the page of what every Pod requests and may use, in pieces."""
+        ...
+
     async def health(self, kind: str) -> Sequence[Check]:
         """Return the checks of one of HEALTH_KINDS."""
         ...
 
 
 def create_app(source: PageSource) -> web.Application:
-    """Return the application with all pages; the probes are open, and so is /metrics until there is authentication."""
+    """Return the application with all pages; probes are open, and so are metrics until there is authentication."""
     app = web.Application(middlewares=[_explain_refusals], client_max_size=1 << 16)
     app.on_response_prepare.append(_add_headers)
 
+    health_metrics = HealthMetrics()
+
     async def metrics(_: web.Request) -> web.Response:
         answer = await _ask("/metrics", source.metrics())
-        if isinstance(answer, web.Response):
-            return answer
-        return web.Response(body=answer, headers={"Content-Type": CONTENT_TYPE})
+        return answer if isinstance(answer, web.Response) else _metrics_page(answer)
+
+    async def slis(_: web.Request) -> web.Response:
+        return _metrics_page(render(health_metrics.registry))
+
+    async def resources(request: web.Request) -> web.StreamResponse:
+        answer = await _ask("/metrics/resources", source.resources(), RESOURCES_LIMIT_S)
+        return answer if isinstance(answer, web.Response) else await _send_pieces(request, answer)
 
     app.router.add_get("/metrics", metrics)
+    app.router.add_get("/metrics/slis", slis)
+    app.router.add_get("/metrics/resources", resources)
     for kind in HEALTH_KINDS:
-        app.router.add_get(f"/{kind}", _health_handler(source, kind))
+        app.router.add_get(f"/{kind}", _health_handler(source, kind, health_metrics))
     return app
 
 
-def _health_handler(source: PageSource, kind: str) -> _Handler:
+def _metrics_page(body: bytes) -> web.Response:
+    return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+
+
+async def _send_pieces(request: web.Request, pieces: Sequence[bytes]) -> web.StreamResponse:
+    """Send a page that may be 100 MB, compressed for who takes that."""
+    response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+    response.enable_compression()
+    await response.prepare(request)
+    for piece in pieces if request.method == "GET" else ():
+        await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+def _health_handler(source: PageSource, kind: str, metrics: HealthMetrics) -> _Handler:
     async def health(request: web.Request) -> web.Response:
         checks = await _ask(f"/{kind}", source.health(kind))
         if isinstance(checks, web.Response):
+            metrics.unanswered(kind)
             return checks
+        for check in checks:
+            metrics.observe(check.name, kind, check.ok)
         passed = all(check.ok for check in checks)
         if passed and "verbose" not in request.query:
             return _text("ok")
@@ -73,15 +109,15 @@ def _health_handler(source: PageSource, kind: str) -> _Handler:
     return health
 
 
-async def _ask(path: str, question: Coroutine[Any, Any, T]) -> T | web.Response:
+async def _ask(path: str, question: Coroutine[Any, Any, T], limit_s: float = ANSWER_LIMIT_S) -> T | web.Response:
     """Return the source's answer, or a page that says why there is none."""
     task = asyncio.ensure_future(question)
     # Not wait_for: it waits for the cancelled question to end, which a stuck one doesn't.
-    done, _ = await asyncio.wait([task], timeout=ANSWER_LIMIT_S)
+    done, _ = await asyncio.wait([task], timeout=limit_s)
     if not done:
         task.cancel()
-        _log.warning("no answer for a page in time", extra={"page": path, "limit_s": ANSWER_LIMIT_S})
-        return _text(f"{path}: no answer in {ANSWER_LIMIT_S:g} s\n", 503)
+        _log.warning("no answer for a page in time", extra={"page": path, "limit_s": limit_s})
+        return _text(f"{path}: no answer in {limit_s:g} s\n", 503)
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
     if error is not None:
         _log.error("a page failed", extra={"page": path}, exc_info=error)
@@ -99,7 +135,7 @@ async def _explain_refusals(request: web.Request, handler: _Handler) -> web.Stre
         response.headers["Allow"] = allowed
         return response
     except web.HTTPNotFound:
-        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, "metrics"]))
+        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, *_METRICS_KINDS]))
         return _text(f"no such page. Pages: {pages}\n", 404)
 
 

@@ -12,6 +12,7 @@ class Source:
     def __init__(self) -> None:
         self.page: bytes | BaseException | None = b"# TYPE a gauge\na 1.0\n"
         self.checks: list[Check] | BaseException | None = [Check("ping", True, "")]
+        self.pieces: list[bytes] = []
         self.asked: list[str] = []
 
     async def metrics(self) -> bytes:
@@ -20,6 +21,9 @@ class Source:
         if isinstance(self.page, BaseException):
             raise self.page
         return self.page or b""
+
+    async def resources(self) -> Sequence[bytes]:
+        return self.pieces
 
     async def health(self, kind: str) -> Sequence[Check]:
         self.asked.append(kind)

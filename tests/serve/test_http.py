@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ssl
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPSConnection
@@ -35,16 +36,26 @@ def any_certificate() -> ssl.SSLContext:
 class Answer:
     status: int
     headers: Message
-    text: str
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
 
 
-def request(server: Server, path: str, method: str = "GET", context: ssl.SSLContext | None = None) -> Answer:
+def request(
+    server: Server,
+    path: str,
+    method: str = "GET",
+    context: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
     host = server.url.removeprefix("https://")
     connection = HTTPSConnection(host, timeout=10, context=context or any_certificate())
     try:
-        connection.request(method, path)
+        connection.request(method, path, headers=headers or {})
         response = connection.getresponse()
-        return Answer(response.status, response.headers, response.read().decode())
+        return Answer(response.status, response.headers, response.read())
     finally:
         connection.close()
 
@@ -114,8 +125,48 @@ def test_a_stuck_source_is_given_up_and_hinders_no_other(server: Server, source:
     assert ANSWER_LIMIT_S <= time.monotonic() - before < ANSWER_LIMIT_S + 2
 
 
+def test_every_answer_of_a_check_is_on_the_slis_page(server: Server, source: Source) -> None:
+    assert "{" not in get(server, "/metrics/slis")[1]
+    source.checks = [Check("ping", True, ""), Check("watches", False, "not listed yet")]
+    for page in ("readyz", "readyz", "livez"):
+        get(server, f"/{page}")
+    source.checks = [Check("ping", True, ""), Check("watches", True, "")]
+    get(server, "/readyz")
+    source.checks = RuntimeError("no answer")
+    get(server, "/livez")
+
+    samples = {line for line in get(server, "/metrics/slis")[1].splitlines() if not line.startswith("#")}
+
+    assert samples == {
+        'kubernetes_healthcheck{name="ping",type="readyz"} 1.0',
+        'kubernetes_healthcheck{name="watches",type="readyz"} 1.0',
+        'kubernetes_healthcheck{name="ping",type="livez"} 0.0',
+        'kubernetes_healthcheck{name="watches",type="livez"} 0.0',
+        'kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 3.0',
+        'kubernetes_healthchecks_total{name="watches",status="error",type="readyz"} 2.0',
+        'kubernetes_healthchecks_total{name="watches",status="success",type="readyz"} 1.0',
+        'kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1.0',
+        'kubernetes_healthchecks_total{name="ping",status="error",type="livez"} 1.0',
+        'kubernetes_healthchecks_total{name="watches",status="error",type="livez"} 2.0',
+    }
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_a_page_in_pieces_arrives_whole(server: Server, source: Source, encoding: str) -> None:
+    source.pieces = [b"# TYPE a gauge\n", b"a 1.0\n" * 100_000, b"b 2.0\n"]
+    response = request(server, "/metrics/resources", headers={"Accept-Encoding": encoding})
+    assert response.headers.get("Content-Encoding", "identity") == encoding
+    body = gzip.decompress(response.body) if encoding == "gzip" else response.body
+    assert body == b"".join(source.pieces)
+    assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert request(server, "/metrics/resources", "HEAD").status == 200
+
+
 def test_other_pages_and_methods_are_refused_clearly(server: Server) -> None:
-    assert get(server, "/nothing?x=<b>") == (404, "no such page. Pages: /healthz /livez /metrics /readyz\n")
+    assert get(server, "/nothing?x=<b>") == (
+        404,
+        "no such page. Pages: /healthz /livez /metrics /metrics/resources /metrics/slis /readyz\n",
+    )
     response = request(server, "/metrics", "POST")
     assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
     assert response.text == "/metrics: POST is not allowed here. Use GET, HEAD\n"
