@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, StrictBool, StrictInt
 from pydantic.alias_generators import to_camel
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from scheduler.settings_scheduler import SchedulerSettings
 from scheduler.settings_values import (
     Address,
     AnyPath,
@@ -137,6 +138,7 @@ class Settings(BaseSettings):
     rules: tuple[AnyPath, ...] = Field(
         default=(), description="Rule file, or folder of rule files; unset: no rules, placing as kube-scheduler does"
     )
+    scheduler: InstanceOf[SchedulerSettings] = SchedulerSettings()
     clusters: NamedPaths = Field(
         default=(), description="kubeconfig file of another cluster, by a name that Bind plugins may bind to"
     )

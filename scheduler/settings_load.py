@@ -23,6 +23,7 @@ from scheduler.errors import ConfigError
 from scheduler.settings import LeaderElectionSettings, Settings
 from scheduler.settings_file import Location, dotted, read_document
 from scheduler.settings_options import OPTIONS, Option, Take
+from scheduler.settings_scheduler import SchedulerSettings, read_scheduler
 from scheduler.settings_values import duration_text
 
 API_VERSION: Final = "vane.dev/v1"
@@ -67,6 +68,7 @@ def load(flags: Mapping[str, FlagValue], environ: Mapping[str, str]) -> Settings
     sources = [_from_flags(flags), _from_environment(environ)]
     if config:
         sources.append(_from_file(Path(str(config)).expanduser()))
+        sources.append(_from_profiles(sources[-1]))
     problems = [problem for source in sources for problem in source.problems]
     try:
         # The first source wins; pydantic-settings merges them field by field.
@@ -149,18 +151,24 @@ def _from_file(path: Path) -> _Source:
         found = f"apiVersion {version!r}, kind {kind!r}"
         source.problems.append(f"{path}: must be {KIND} of {API_VERSION}, got {found}. Write {_HEAD}")
         return source
-    if document.pop("scheduler", None) is not None:
-        message = "scheduler (a KubeSchedulerConfiguration): not built yet. Drop the block"
-        source.problems.append(f"{source.places[('scheduler',)]}: {message}")
+    if "scheduler" in document:
+        document["scheduler"] = read_scheduler(document["scheduler"], ("scheduler",), source.places, source.problems)
     for location, place in source.places.items():
         # The models take Python's names too; the file has one spelling.
         name = str(location[-1])
-        if "_" in name and location[:-1] not in _FREE_NAMES:
+        if "_" in name and location[:-1] not in _FREE_NAMES and location[0] != "scheduler":
             source.problems.append(f"{place}: {dotted(location)}: no such field, got {name!r}. Write {to_camel(name)}")
     source.values = document
     for option in OPTIONS:
         _anchor(document, option, path.parent)
     return source
+
+
+def _from_profiles(file: _Source) -> _Source:
+    """Return the first profile's name as the schedulerName of who gave none."""
+    block = file.values.get("scheduler", SchedulerSettings())
+    names = [profile.scheduler_name for profile in block.profiles if profile.scheduler_name]
+    return _Source({"schedulerName": names[0]} if names else {})
 
 
 # Where the user chooses the names of fields.
@@ -205,6 +213,12 @@ def _conflicts(settings: Settings, sources: Sequence[_Source]) -> list[str]:
     if prometheus.token_file and any(name.lower() == "authorization" for name, _ in prometheus.headers):
         place = _place(("prometheus", "headers"), sources)
         found.append(f"{place}: Authorization is set by the token file too. Drop one of the two")
+    names = [profile.scheduler_name for profile in settings.scheduler.profiles if profile.scheduler_name]
+    if names and settings.scheduler_name not in names:
+        found.append(
+            f"{_place(('schedulerName',), sources)}: no profile has this name, got {settings.scheduler_name!r}."
+            f" Write the name of a profile ({', '.join(names)}), or drop it"
+        )
     return found + _leader_election_conflicts(settings.leader_election, sources)
 
 

@@ -1,0 +1,195 @@
+"""Makes the profiles that the configuration asks for: names become classes, arguments objects, sets chains.
+
+Every mistake is told with file, line, column and path, all of them at once.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
+from typing import Any, Final
+
+from scheduler.app.chains import DEFAULT_WEIGHT, Line, Wanted, chains
+from scheduler.app.plugin_making import make_plugin
+from scheduler.app.plugin_sources import GROUP, NOT_BUILT, OURS, PluginSources
+from scheduler.errors import ConfigError
+from scheduler.framework.plugin import Plugin
+from scheduler.framework.profile import POINTS, Enabled, Profile
+from scheduler.plugins import DEFAULT_CHAIN, default_chain
+from scheduler.settings import Settings
+from scheduler.settings_scheduler import ALL, MULTI_POINT, PluginConfig, PluginLine, PluginSet, ProfileSettings
+
+_DEFAULTS: Final = tuple(Line(link.name, link.weight) for link in DEFAULT_CHAIN)
+_BLOCKING_POINTS: Final = ("preBind", "postBind")
+
+
+def build_profiles(settings: Settings, installed: Iterable[EntryPoint] | None = None) -> Mapping[str, Profile]:
+    """Return the profiles by their names; without any in the settings, one of the default chain.
+
+    Parameters
+    ----------
+    installed
+        The plugins that installed packages offer; None: those of the interpreter.
+
+    Raises
+    ------
+    ConfigError
+        With every problem of every profile.
+    """
+    if not settings.scheduler.profiles:
+        name = settings.scheduler_name
+        return {name: Profile.build(name, default_chain())}
+    sources = PluginSources(importlib.metadata.entry_points(group=GROUP) if installed is None else installed)
+    clusters = frozenset(name for name, _ in settings.clusters)
+    drafts = [
+        _Draft(profile, profile.scheduler_name or settings.scheduler_name, clusters)
+        for profile in settings.scheduler.profiles
+    ]
+    problems: list[str] = []
+    for draft in drafts:
+        draft.read(sources)
+        problems += draft.problems
+    problems += _different_orders(drafts)
+    if problems:
+        problems = list(dict.fromkeys(problems))
+        head = [] if len(problems) == 1 else [f"{len(problems)} problems in the profiles:"]
+        raise ConfigError("\n".join(head + problems))
+    return {draft.name: Profile.assemble(draft.name, draft.points) for draft in drafts}
+
+
+def _different_orders(drafts: Sequence[_Draft]) -> list[str]:
+    """Return where a profile sorts the one queue in another way than the first does."""
+    known = [draft for draft in drafts if draft.queue_sort is not None]
+    return [
+        f"{draft.settings.place}: sorts the queue in another way than profile {known[0].name!r}, and there is one"
+        " queue. Write the same QueueSort plugin with the same arguments in all profiles"
+        for draft in known[1:]
+        if draft.queue_sort != known[0].queue_sort
+    ]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """One profile in the making; each step looks only at what the steps before have found right."""
+
+    settings: ProfileSettings
+    name: str
+    clusters: frozenset[str]
+    problems: list[str] = field(default_factory=list)
+    points: dict[str, list[Enabled]] = field(default_factory=dict)
+    queue_sort: tuple[type[Plugin], Mapping[str, Any]] | None = None
+    _classes: dict[str, type[Plugin]] = field(default_factory=lambda: dict(OURS))
+
+    def read(self, sources: PluginSources) -> None:
+        """Fill `points`, or `problems`."""
+        enabled = {point: self._enabled(point, sets, sources) for point, sets in self.settings.plugins}
+        wanted = {point: Wanted(enabled[point], self._disabled(sets, sources)) for point, sets in self.settings.plugins}
+        if self.problems:
+            return
+        lines = chains(
+            _DEFAULTS,
+            wanted.pop(MULTI_POINT, Wanted()),
+            {point: wanted.get(point, Wanted()) for point in POINTS},
+            lambda name, point: issubclass(self._classes[name], POINTS[point]),
+        )
+        places = self._check_chains(lines)
+        configs = self._configs(places, sources)
+        if not self.problems:
+            self._make(lines, places, configs)
+
+    def _enabled(self, point: str, sets: PluginSet, sources: PluginSources) -> list[Line]:
+        lines: list[Line] = []
+        for line in sets.enabled:
+            try:
+                found = self._class_of(line, sources)
+            except ConfigError as error:
+                self._problem(line.place, str(error))
+                continue
+            name = found.__name__
+            kinds = tuple(POINTS.values()) if point == MULTI_POINT else (POINTS[point],)
+            if any(other.name == name for other in lines):
+                self._problem(line.place, f"{name} is enabled twice at {point}. Name it once")
+            elif not issubclass(found, kinds):
+                lacking = "any extension point" if point == MULTI_POINT else point
+                there = ", ".join(point for point, kind in POINTS.items() if issubclass(found, kind)) or "none"
+                self._problem(line.place, f"{name} does not implement {lacking}. Drop it there; its points: {there}")
+            else:
+                lines.append(Line(name, line.weight or DEFAULT_WEIGHT, line.place))
+        return lines
+
+    def _class_of(self, line: PluginLine, sources: PluginSources) -> type[Plugin]:
+        found = sources.find(line.name)
+        other = self._classes.setdefault(found.__name__, found)
+        if other is not found:
+            both = f"{other.__module__}:{other.__qualname__} and {found.__module__}:{found.__qualname__}"
+            raise ConfigError(f"two plugins of one name, got {both}. Rename one of the classes")
+        return found
+
+    def _disabled(self, sets: PluginSet, sources: PluginSources) -> frozenset[str]:
+        """Return names of classes; what kube-scheduler has and Vane has not may be disabled, since it is off."""
+        short = {line.name: sources.short(line.name) for line in sets.disabled}
+        for line in sets.disabled:
+            known = line.name == ALL or sources.is_known(line.name) or short[line.name] in self._classes
+            if not known:
+                here = ", ".join(sorted(self._classes))
+                self._problem(line.place, f"no such plugin, got {line.name!r}. Write {ALL!r} or one of: {here}")
+        return frozenset(short.values())
+
+    def _check_chains(self, lines: Mapping[str, Sequence[Line]]) -> dict[str, str]:
+        """Return the place of every plugin in force: the first that names it, or else that of the profile."""
+        places: dict[str, str] = {}
+        for point, chain in lines.items():
+            for line in chain:
+                place = line.place or self.settings.place
+                if line.name not in places or (line.place and places[line.name] == self.settings.place):
+                    places[line.name] = place
+                if self._classes[line.name].blocking and point not in _BLOCKING_POINTS:
+                    self._problem(
+                        place,
+                        f"{line.name} is blocking, and {point} runs on the deciding thread. Enable it only at"
+                        f" {' and '.join(_BLOCKING_POINTS)}, or make it without I/O of its own",
+                    )
+        sorters = [line.name for line in lines["queueSort"]]
+        if len(sorters) != 1:
+            found = " and ".join(sorters) or "none"
+            advice = "Disable all but one" if sorters else "Enable one, as PrioritySort"
+            self._problem(self.settings.place, f"exactly one QueueSort plugin is needed, got {found}. {advice}")
+        if not lines["bind"]:
+            self._problem(self.settings.place, "a Bind plugin is needed, got none. Enable one, as DefaultBinder")
+        return places
+
+    def _configs(self, places: Mapping[str, str], sources: PluginSources) -> dict[str, PluginConfig]:
+        """Return the arguments by the names of the plugins that are in force."""
+        configs: dict[str, PluginConfig] = {}
+        for config in self.settings.plugin_config:
+            name = sources.short(config.name)
+            if name in NOT_BUILT:
+                self._problem(config.place, f"{name} of kube-scheduler: not built yet. Drop it")
+            elif name not in places:
+                self._problem(config.place, f"{config.name!r} is not enabled in this profile. Enable it, or drop this")
+            elif name in configs:
+                self._problem(config.place, f"arguments of {name} stand here twice. Write them once")
+            else:
+                configs[name] = config
+        return configs
+
+    def _make(
+        self, lines: Mapping[str, Sequence[Line]], places: Mapping[str, str], configs: Mapping[str, PluginConfig]
+    ) -> None:
+        plugins: dict[str, Plugin] = {}
+        for name, place in places.items():
+            try:
+                plugins[name] = make_plugin(self._classes[name], configs.get(name), place, self.clusters)
+            except ConfigError as error:
+                self.problems.append(str(error))
+        if self.problems:
+            return
+        for point, chain in lines.items():
+            self.points[point] = [Enabled(plugins[line.name], line.weight) for line in chain]
+        name = lines["queueSort"][0].name
+        self.queue_sort = (self._classes[name], configs[name].args if name in configs else {})
+
+    def _problem(self, place: str, message: str) -> None:
+        self.problems.append(f"{place}: {message}")

@@ -1,0 +1,229 @@
+"""The `scheduler` block of the configuration file: profiles, in the shape of a KubeSchedulerConfiguration v1.
+
+Only the shape is read here. What the names mean is for `app/profiles.py`, which is handed the place of each, so that
+its messages can say where.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from scheduler.settings_file import Location, dotted
+
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+MULTI_POINT: Final = "multiPoint"
+ALL: Final = "*"
+"""Stands among `disabled` for every plugin of the default chain."""
+
+POINTS: Final = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+)
+MAX_WEIGHT: Final = 100
+_MAX_NAME: Final = 253
+
+_NOT_BUILT: Final = {
+    "parallelism",
+    "clientConnection",
+    "enableProfiling",
+    "enableContentionProfiling",
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
+    "extenders",
+    "delayCacheUntilActive",
+    "placementGenerate",
+    "placementScore",
+    "podGroupPostFilter",
+}
+"""Fields that kube-scheduler 1.37 has and Vane has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginLine:
+    """One item of `enabled` or `disabled`; `place` says where its name stands: file, line, column and path."""
+
+    name: str
+    place: str
+    weight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    """What a profile says of one extension point."""
+
+    enabled: tuple[PluginLine, ...] = ()
+    disabled: tuple[PluginLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """The arguments of one plugin as plain data; `places` has the place of each value below `args`."""
+
+    name: str
+    place: str
+    args: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    places: Mapping[Location, str] = field(default_factory=dict, hash=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSettings:
+    """One profile; without a name, which only a sole one may be, it has that of the settings."""
+
+    scheduler_name: str = ""
+    place: str = ""
+    plugins: tuple[tuple[str, PluginSet], ...] = ()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+    def at(self, point: str) -> PluginSet:
+        return dict(self.plugins).get(point, PluginSet())
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """The block; without profiles there is one, of the default chain."""
+
+    profiles: tuple[ProfileSettings, ...] = ()
+
+
+def read_scheduler(
+    value: object, at: Location, places: Mapping[Location, str], problems: list[str]
+) -> SchedulerSettings:
+    """Return the block at location `at` of the file; what is wrong is left out and told in `problems`."""
+    reading = _Reading(places, problems)
+    known = ("profiles", "apiVersion", "kind")
+    block = reading.mapping(value, at, known)
+    for name, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+        if name in block and block[name] != expected:
+            reading.problem((*at, name), f"must be {expected}, got {block[name]!r}. Write it, or drop the line")
+    items = reading.items(block.get("profiles", ()), (*at, "profiles"))
+    profiles = tuple(reading.profile(item, (*at, "profiles", i), len(items) == 1) for i, item in enumerate(items))
+    first_of: dict[str, int] = {}
+    for i, profile in enumerate(profiles):
+        if profile.scheduler_name and first_of.setdefault(profile.scheduler_name, i) != i:
+            reading.problem(
+                (*at, "profiles", i, "schedulerName"),
+                f"{profile.scheduler_name!r} is the name of profiles[{first_of[profile.scheduler_name]}] too."
+                " Write another",
+            )
+    return SchedulerSettings(profiles)
+
+
+class _Reading:
+    def __init__(self, places: Mapping[Location, str], problems: list[str]) -> None:
+        self._places = places
+        self._problems = problems
+
+    def where(self, at: Location) -> str:
+        """Return file, line, column and path of a value; of what is missing, those of what it should stand in."""
+        spots = (self._places.get(at[:length]) for length in range(len(at), 0, -1))
+        return f"{next(spot for spot in spots if spot is not None)}: {dotted(at)}"
+
+    def problem(self, at: Location, message: str) -> None:
+        self._problems.append(f"{self.where(at)}: {message}")
+
+    def mapping(self, value: object, at: Location, known: Sequence[str]) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            self.problem(at, f"must be a mapping of fields, got {value!r}. Fields here: {', '.join(known)}")
+            return {}
+        for name in value:
+            if name not in known:
+                self.problem((*at, name), self._unknown(name, known))
+        return value
+
+    @staticmethod
+    def _unknown(name: str, known: Sequence[str]) -> str:
+        if name in _NOT_BUILT:
+            return "not built yet. Drop it"
+        if name == "normalizeScore":
+            return "belongs to score, as in kube-scheduler. Write score"
+        if name == "leaderElection":
+            return "no such field here. Write leaderElection at the top of the file"
+        near = difflib.get_close_matches(name, known, 1)
+        advice = f"Write {near[0]}" if near else f"Fields here: {', '.join(known)}"
+        return f"no such field, got {name!r}. {advice}"
+
+    def items(self, value: object, at: Location) -> Sequence[Any]:
+        if isinstance(value, list | tuple):
+            return value
+        self.problem(at, f"must be a list, got {value!r}. Write its items, or drop it")
+        return ()
+
+    def text(self, fields: Mapping[str, Any], at: Location, name: str, example: str) -> str:
+        """Return a text that must be there; "" where it is wrong."""
+        value = fields.get(name)
+        if isinstance(value, str) and value and len(value) <= _MAX_NAME and not any(map(str.isspace, value)):
+            return value
+        got = f"got {value!r}" if name in fields else "got nothing"
+        self.problem(
+            (*at, name), f"must be 1 to {_MAX_NAME} characters without spaces, {got}. Write for example {example}"
+        )
+        return ""
+
+    def profile(self, value: object, at: Location, is_only: bool) -> ProfileSettings:
+        known = ("schedulerName", "plugins", "pluginConfig")
+        given = self.mapping(value, at, known)
+        name = ""
+        if isinstance(value, dict) and ("schedulerName" in given or not is_only):
+            name = self.text(given, at, "schedulerName", "vane")
+        sets = self.mapping(given.get("plugins", {}), (*at, "plugins"), (MULTI_POINT, *POINTS))
+        plugins = tuple(
+            (point, self.plugin_set(sets[point], (*at, "plugins", point)))
+            for point in (MULTI_POINT, *POINTS)
+            if point in sets
+        )
+        configs = self.items(given.get("pluginConfig", ()), (*at, "pluginConfig"))
+        read = [self.plugin_config(item, (*at, "pluginConfig", i)) for i, item in enumerate(configs)]
+        return ProfileSettings(name, self.where(at), plugins, tuple(config for config in read if config.name))
+
+    def plugin_set(self, value: object, at: Location) -> PluginSet:
+        given = self.mapping(value, at, ("enabled", "disabled"))
+        return PluginSet(self._lines(given, (*at, "enabled")), self._lines(given, (*at, "disabled")))
+
+    def _lines(self, given: Mapping[str, Any], at: Location) -> tuple[PluginLine, ...]:
+        lines = []
+        for i, item in enumerate(self.items(given.get(str(at[-1]), ()), at)):
+            here = (*at, i)
+            fields = self.mapping(item, here, ("name", "weight"))
+            name = self.text(fields, here, "name", "ImageLocality") if isinstance(item, dict) else ""
+            if name == ALL and at[-1] == "enabled":
+                self.problem((*here, "name"), f"{ALL!r} disables, it enables nothing. Write the plugins' names")
+            elif name:
+                lines.append(PluginLine(name, self.where((*here, "name")), self._weight(fields, here)))
+        return tuple(lines)
+
+    def _weight(self, fields: Mapping[str, Any], at: Location) -> int | None:
+        weight = fields.get("weight")
+        if "weight" in fields and (type(weight) is not int or not 1 <= weight <= MAX_WEIGHT):
+            self.problem(
+                (*at, "weight"), f"must be a whole number from 1 to {MAX_WEIGHT}, got {weight!r}. Write for example 2"
+            )
+            return None
+        return weight
+
+    def plugin_config(self, value: object, at: Location) -> PluginConfig:
+        given = self.mapping(value, at, ("name", "args"))
+        name = self.text(given, at, "name", "MyPlugin") if isinstance(value, dict) else ""
+        args = given.get("args", {})
+        if not isinstance(args, dict):
+            self.problem((*at, "args"), f"must be a mapping of arguments, got {args!r}. Write them, or drop it")
+            args = {}
+        start = (*at, "args")
+        inside = {
+            location[len(start) :]: self.where(location) for location in self._places if location[: len(start)] == start
+        }
+        return PluginConfig(name, self.where((*at, "name")), args, {(): self.where(start), **inside})
