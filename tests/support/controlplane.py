@@ -39,7 +39,10 @@ class Component:
     ca_path: Path
 
     def metrics(self) -> str:
-        return _get(f"{self.url}/metrics", self.ca_path)[1]
+        return self.page("metrics")
+
+    def page(self, path: str) -> str:
+        return _get(f"{self.url}/{path}", self.ca_path)[1]
 
 
 class ControlPlane:
