@@ -73,8 +73,8 @@ class Connection:
         """Say that the API server answered 401 to this header."""
         self.credentials.invalidate(header)
 
-    def binder_connection(self) -> BinderConnection:
-        """Return what the binder process needs to connect on its own."""
+    def binder_connection(self, cluster: str = "") -> BinderConnection:
+        """Return what the binder process needs to connect on its own; `cluster` is its name, "" for our own."""
         token = self.credentials.token()
         return BinderConnection(
             endpoint=self.endpoint,
@@ -82,6 +82,7 @@ class Connection:
             cert_file=token.cert_file,
             key_file=token.key_file,
             user_agent=self.user_agent,
+            cluster=cluster,
         )
 
     def as_replica(self, identity: str, component: str = "") -> Connection:

@@ -1,10 +1,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 from scheduler.kube.binder.binder import Binder
-from scheduler.kube.binder.messages import BindRequest, BindResult, LeaseUntil, PodRef, RequestsDone
+from scheduler.kube.binder.messages import (
+    BindRequest,
+    BindResult,
+    LeaseUntil,
+    PatchRequest,
+    PatchResult,
+    PodRef,
+    RequestsDone,
+)
 from scheduler.kube.config import Connection
 from tests.kube.fake_api import replies
 from tests.support.waiting import wait_until
@@ -19,8 +29,11 @@ CREATED = replies(201, {"kind": "Status", "status": "Success"})
 
 
 class Running:
-    def __init__(self, connection: Connection, **options: Any) -> None:
+    def __init__(
+        self, connection: Connection, clusters: Mapping[str, Connection] | None = None, **options: Any
+    ) -> None:
         self.results: list[BindResult] = []
+        self.patched: list[PatchResult] = []
         self.requests: list[RequestsDone] = []
         self.deaths: list[str] = []
         self.dropped: list[int] = []
@@ -30,9 +43,11 @@ class Running:
             self.deaths.append,
             self.requests.extend,
             self.dropped.append,
+            on_patched=self.patched.extend,
             **options,
         )
-        self.binder.start()
+        self._numbers = count(1)
+        self.binder.start(clusters)
         assert self.binder.drain(30.0)  # it is up, so deadlines of tests don't count its start
 
     def lead_for(self, seconds: float, ends_s: float = 60.0) -> None:
@@ -40,11 +55,20 @@ class Running:
         now = time.monotonic()
         self.binder.set_term(LeaseUntil(not_after=now + seconds, ends_at=now + ends_s))
 
-    def bind(self, node: str = "n1") -> BindResult:
+    def bind(self, node: str = "n1", pod: PodRef = POD, **more: Any) -> BindResult:
         """Bind the Pod, and wait for what comes of it."""
         before = len(self.results)
-        self.binder.bind(BindRequest(pod=POD, node_name=node, scheduler_name="vane"))
+        self.binder.bind(BindRequest(pod=pod, node_name=node, scheduler_name="vane", **more))
         return wait_until(lambda: self.results[before:], timeout=10)[0]
+
+    def patch(
+        self, annotations: Mapping[str, str | None], nominated: str | None = None, pod: PodRef = POD
+    ) -> PatchResult:
+        """Patch the Pod, and wait for what comes of it."""
+        number = next(self._numbers)
+        request = PatchRequest(number=number, pod=pod, annotations=dict(annotations), nominated_node_name=nominated)
+        self.binder.patch(request)
+        return wait_until(lambda: [one for one in self.patched if one.number == number], timeout=10)[0]
 
     def drain(self) -> None:
         assert self.binder.drain(10.0)

@@ -30,7 +30,7 @@ def report(**changes: object) -> FailureReport:
 
 
 def test_binding_names_uid_and_node() -> None:
-    assert events.binding(bind_request()) == {
+    assert events.binding(bind_request(), POD) == {
         "apiVersion": "v1",
         "kind": "Binding",
         "metadata": {"name": "web-1", "namespace": "shop", "uid": "u1"},

@@ -10,17 +10,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from scheduler.errors import VaneError
 from scheduler.kube.binder import fence, messages
+from scheduler.kube.binder.keeper import CredentialsKeeper
 from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
-    Credentials,
     Drain,
     Drained,
     EventRequest,
@@ -29,12 +28,13 @@ from scheduler.kube.binder.messages import (
     FromChild,
     LeaseUntil,
     LogLine,
+    PatchRequest,
+    PatchResult,
     RequestsDone,
     ToChild,
     Unauthorized,
 )
 from scheduler.kube.config import Connection
-from scheduler.kube.credentials import CredentialsError, Token
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +60,10 @@ def _ignore(_: object) -> None:
 class Binder:
     """Starts the binder process and talks to it.
 
-    `bind`, `report_failure` and `event` may be called by any thread and never wait. `on_result` gets the results of
-    binds, `on_requests` finished HTTP requests and `on_events_dropped` lost Events, for metrics, all in the reader
-    thread. `on_dead` is called there once if the process ends unasked: no bind under way will have a result then.
+    `bind`, `patch`, `report_failure` and `event` may be called by any thread and never wait. `on_result` gets the
+    results of binds, `on_patched` those of patches, `on_requests` finished HTTP requests and `on_events_dropped` lost
+    Events, for metrics, all in the reader thread. `on_dead` is called there once if the process ends unasked: no bind
+    and no patch under way will have a result then.
     """
 
     def __init__(
@@ -73,9 +74,11 @@ class Binder:
         on_requests: Callable[[list[RequestsDone]], None] = _ignore,
         on_events_dropped: Callable[[int], None] = _ignore,
         credentials_check_s: float = _CREDENTIALS_CHECK_S,
+        on_patched: Callable[[list[PatchResult]], None] = _ignore,
     ) -> None:
         self._connection = connection
         self._on_result = on_result
+        self._on_patched = on_patched
         self._on_dead = on_dead
         self._on_requests = on_requests
         self._on_events_dropped = on_events_dropped
@@ -85,9 +88,7 @@ class Binder:
         self._socket: socket.socket | None = None
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
-        self._renew = threading.Event()
-        self._refused: deque[str | None] = deque()
-        self._token: Token | None = None
+        self._keepers: dict[str, CredentialsKeeper] = {}
         self._term: LeaseUntil | None = None
         self._drained = threading.Condition()
         self._drain_asked = 0
@@ -97,8 +98,8 @@ class Binder:
     def pid(self) -> int:
         return self._started().pid
 
-    def start(self) -> None:
-        """Start the process and the threads.
+    def start(self, clusters: Mapping[str, Connection] | None = None) -> None:
+        """Start the process and the threads; `clusters` are other API servers that a BindRequest may name.
 
         Call it from the main thread: the kernel kills the child when the thread that started it ends.
         """
@@ -108,9 +109,12 @@ class Binder:
             argv = [sys.executable, "-m", "scheduler.kube.binder.process", str(fd), str(os.getpid())]
             self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
         self._socket = ours
-        self._token = self._connection.credentials.token()
-        ours.sendall(messages.encode([self._connection.binder_connection()]))
-        for name, target in (("send", self._send), ("receive", self._receive), ("credentials", self._keep_credentials)):
+        for cluster, connection in {"": self._connection, **(clusters or {})}.items():
+            keeper = CredentialsKeeper(cluster, connection, self._queue.put, self._credentials_check_s)
+            self._keepers[cluster] = keeper
+        ours.sendall(messages.encode([keeper.first() for keeper in self._keepers.values()]))
+        keeping = {f"credentials-{cluster}": keeper.run for cluster, keeper in self._keepers.items()}
+        for name, target in {"send": self._send, "receive": self._receive, **keeping}.items():
             thread = threading.Thread(target=target, name=f"binder-{name}", daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -125,6 +129,10 @@ class Binder:
 
     def bind(self, request: BindRequest) -> None:
         """Have a Pod bound; its BindResult comes to `on_result`."""
+        self._queue.put(request)
+
+    def patch(self, request: PatchRequest) -> None:
+        """Have a Pod patched; its PatchResult comes to `on_patched`."""
         self._queue.put(request)
 
     def report_failure(self, report: FailureReport) -> None:
@@ -148,7 +156,8 @@ class Binder:
     def stop(self) -> None:
         """End the process now; what was not drained is lost."""
         self._stopping.set()
-        self._renew.set()
+        for keeper in self._keepers.values():
+            keeper.stop()
         self._queue.put(None)
         if self._socket is not None:
             self._shut_down()
@@ -244,26 +253,35 @@ class Binder:
 
     def _handle(self, received: list[FromChild]) -> None:
         results: list[BindResult] = []
+        patched: list[PatchResult] = []
         requests: list[RequestsDone] = []
         for message in received:
             match message:
                 case BindResult():
                     results.append(message)
+                case PatchResult():
+                    patched.append(message)
                 case RequestsDone():
                     requests.append(message)
-                case EventsDropped():
-                    self._on_events_dropped(message.count)
-                case Unauthorized():
-                    self._refused.append(message.header)
-                    self._renew.set()
-                case LogLine():
-                    log.log(message.level, "%s", message.text)
-                case Drained():
-                    self._note_drained(message.number)
+                case _:
+                    self._handle_one(message)
         if results:
             self._on_result(results)
+        if patched:
+            self._on_patched(patched)
         if requests:
             self._on_requests(requests)
+
+    def _handle_one(self, message: EventsDropped | Unauthorized | LogLine | Drained) -> None:
+        match message:
+            case EventsDropped():
+                self._on_events_dropped(message.count)
+            case Unauthorized():
+                self._keepers[message.cluster].refused(message)
+            case LogLine():
+                log.log(message.level, "%s", message.text)
+            case Drained():
+                self._note_drained(message.number)
 
     def _note_drained(self, number: int) -> None:
         with self._drained:
@@ -285,29 +303,6 @@ class Binder:
             if code in _LEASE_ENDED
             else f"the binder process ended by itself (exit code {code})"
         )
-
-    def _keep_credentials(self) -> None:
-        """Hand the header over when it changes, and at once when the API server has refused it."""
-        while not self._stopping.is_set():
-            self._renew.wait(self._credentials_check_s)
-            self._renew.clear()
-            refused = False
-            while self._refused:
-                refused = True
-                self._connection.invalidate(self._refused.popleft())
-            try:
-                token = self._connection.credentials.token()
-            except CredentialsError as error:
-                log.error("binder: no credentials: %s", error)
-                continue
-            except Exception:  # a fault of ours; credentials may still be had next time
-                log.exception("binder: no credentials")
-                continue
-            if refused or token != self._token:
-                self._token = token
-                self._queue.put(
-                    Credentials(header=token.header, cert_file=token.cert_file, key_file=token.key_file)
-                )  # fmt: skip
 
 
 def _environment() -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
+from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PatchRequest, PodRef
 
 NOTE_LIMIT_BYTES = 1024
 REPORTING_INSTANCE_LIMIT = 128
@@ -21,26 +21,32 @@ _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]
 JsonObject = dict[str, Any]
 
 
-def binding(request: BindRequest) -> JsonObject:
-    """Return the body of a POST to pods/binding; the UID keeps a recreated Pod of the same name unbound."""
-    pod = request.pod
+def binding(request: BindRequest, pod: PodRef) -> JsonObject:
+    """Return the body of a POST to pods/binding; the UID keeps a recreated Pod of the same name unbound.
+
+    The API server puts the annotations on the Pod in the same write.
+    """
+    metadata: JsonObject = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    if request.annotations:
+        metadata["annotations"] = request.annotations
     return {
         "apiVersion": "v1",
         "kind": "Binding",
-        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+        "metadata": metadata,
         "target": {"apiVersion": "v1", "kind": "Node", "name": request.node_name},
     }
 
 
 def scheduled_event(request: BindRequest) -> EventRequest:
     pod = request.pod
+    there = f" in cluster {request.cluster}" if request.cluster else ""
     return EventRequest(
         pod=pod,
         scheduler_name=request.scheduler_name,
         type="Normal",
         reason="Scheduled",
         action="Binding",
-        note=f"Successfully assigned {pod.namespace}/{pod.name} to {request.node_name}",
+        note=f"Successfully assigned {pod.namespace}/{pod.name} to {request.node_name}{there}",
     )
 
 
@@ -116,6 +122,16 @@ def condition_patch(report: FailureReport, now_ns: int) -> JsonObject | None:
     if not status:
         return None
     return {"metadata": {"uid": report.pod.uid}, "status": status}
+
+
+def pod_patch(request: PatchRequest) -> JsonObject:
+    """Return the strategic merge patch of pods/status for a plugin's patch; the UID as in `condition_patch`."""
+    body: JsonObject = {"metadata": {"uid": request.pod.uid}}
+    if request.annotations:
+        body["metadata"]["annotations"] = request.annotations
+    if request.nominated_node_name is not None:
+        body["status"] = {"nominatedNodeName": request.nominated_node_name or None}
+    return body
 
 
 def _condition(report: FailureReport, now_ns: int) -> JsonObject:

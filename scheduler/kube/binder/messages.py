@@ -165,6 +165,7 @@ class RequestsDone(Message, frozen=True):
     verb: str
     code: str
     durations_s: list[float]
+    cluster: str = ""
 
 
 class EventsDropped(Message, frozen=True):

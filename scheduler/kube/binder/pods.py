@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from scheduler.kube.binder import events
+from scheduler.kube.binder.about_pods import is_other_pod, pod_path, text_of
 from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
 from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
@@ -44,18 +45,18 @@ _pods = msgspec.json.Decoder(_Pod)
 
 
 class PodBinder:
-    """Carries out binds, at most `MAX_BINDS` at a time."""
+    """Carries out binds, at most `MAX_BINDS` at a time; `servers` are the API servers by cluster, "" our own."""
 
     def __init__(
         self,
-        http: ApiHttp,
+        servers: Mapping[str, ApiHttp],
         reports: FailureReports,
         on_event: Callable[[EventRequest], None],
         fence: Fence,
         clock: Callable[[], float],
         chance: Chance,
     ) -> None:
-        self._http = http
+        self._servers = servers
         self._reports = reports
         self._on_event = on_event
         self._fence = fence
@@ -70,12 +71,58 @@ class PodBinder:
         """
         async with self._slots:
             await self._reports.settle(request.pod.uid)
-            result = await self._bind(request)
+            if request.cluster:
+                result = await self._bind_there(request)
+            else:
+                result = await self._bind(request, self._servers[""], request.pod)
         return msgspec.structs.replace(result, duration_s=self._clock() - received_s)
 
-    async def _bind(self, request: BindRequest) -> BindResult:
-        path = f"{_pod_path(request.pod)}/binding"
-        body = _encode(events.binding(request))
+    async def _bind_there(self, request: BindRequest) -> BindResult:
+        """Bind the Pod of that name in another cluster.
+
+        What ends it there (no such Pod, another node) is no end of the Pod here: it is told, and tried again later.
+        """
+        http = self._servers.get(request.cluster)
+        if http is None:
+            return _result(request, "failed", message=f"cluster {request.cluster!r} is not among the clusters set")
+        found = await self._find(request, http)
+        if isinstance(found, BindResult):
+            return found
+        result = await self._bind(request, http, found)
+        if result.outcome in ("bound", "conflict_same_node", "expired"):
+            return result
+        where = f"Pod {found.namespace}/{found.name} in cluster {request.cluster}"
+        what = {
+            "conflict_other_node": f"is on node {result.node_name} already",
+            "deleted": "has been deleted",
+            "gated": "has scheduling gates",
+        }.get(result.outcome, f"was not bound: {result.message}")
+        return msgspec.structs.replace(result, outcome="failed", node_name=request.node_name, message=f"{where} {what}")
+
+    async def _find(self, request: BindRequest, http: ApiHttp) -> PodRef | BindResult:
+        """Return the Pod of the same namespace and name, or why it cannot be had."""
+        pod, tries = request.pod, Tries(self._chance)
+        failure: Answer | NoAnswerError
+        while True:
+            try:
+                failure = answer = await http.request("GET", pod_path(pod))
+                if answer.is_ok:
+                    uid = _pods.decode(answer.body).metadata.uid
+                    return PodRef(namespace=pod.namespace, name=pod.name, uid=uid)
+                if answer.code == 404:
+                    message = f"there is no Pod {pod.namespace}/{pod.name} in cluster {request.cluster} (yet)"
+                    return _result(request, "failed", answer, message=message)
+            except NoAnswerError as error:
+                failure = error
+            except MALFORMED_JSON as error:
+                failure = NoAnswerError(f"not a Pod: {error}", sent=False)
+            if not await tries.again(failure):
+                message = f"cluster {request.cluster}: {text_of(failure)}"
+                return _result(request, "failed", failure if isinstance(failure, Answer) else None, message=message)
+
+    async def _bind(self, request: BindRequest, http: ApiHttp, pod: PodRef) -> BindResult:
+        path = f"{pod_path(pod)}/binding"
+        body = _encode(events.binding(request, pod))
         tries = Tries(self._chance)
         is_lost = False  # whether an earlier request may have been carried out without us hearing of it
         failure: Answer | NoAnswerError
@@ -86,7 +133,7 @@ class PodBinder:
                 return _result(request, "expired", message=f"{state}: the lease's deadline has passed")
             conflict = False
             try:
-                failure = answer = await self._http.request("POST", path, body, fence=self._fence)
+                failure = answer = await http.request("POST", path, body, fence=self._fence)
                 if answer.is_ok:
                     self._on_event(events.scheduled_event(request))
                     return _result(request, "bound", answer)
@@ -94,7 +141,7 @@ class PodBinder:
                     return _result(request, "deleted", answer)
                 if answer.code == 409:
                     conflict = True
-                    result = await self._resolve(request, answer, is_lost)
+                    result = await self._resolve(request, http, pod, answer, is_lost)
                     if result is not None:
                         return result
             except NoAnswerError as error:
@@ -103,9 +150,11 @@ class PodBinder:
             if not await tries.again(failure, conflict):
                 return _failed(request, failure)
 
-    async def _resolve(self, request: BindRequest, conflict: Answer, is_lost: bool) -> BindResult | None:
+    async def _resolve(
+        self, request: BindRequest, http: ApiHttp, ref: PodRef, conflict: Answer, is_lost: bool
+    ) -> BindResult | None:
         """Ask what became of the Pod; None: nothing speaks against binding it, so try again."""
-        answer = await self._ask(request.pod)
+        answer = await _ask(http, ref)
         if answer is None:
             return None
         if answer.code == 404:
@@ -114,7 +163,7 @@ class PodBinder:
             pod = _pods.decode(answer.body)
         except MALFORMED_JSON:
             return None
-        if pod.metadata.uid != request.pod.uid:
+        if pod.metadata.uid != ref.uid:
             return _result(request, "deleted", conflict)
         if pod.spec.node_name == request.node_name:
             if is_lost:  # it was us
@@ -127,14 +176,6 @@ class PodBinder:
         if pod.spec.scheduling_gates:
             return _result(request, "gated", conflict)
         return None
-
-    async def _ask(self, pod: PodRef) -> Answer | None:
-        """Return the Pod, or 404; None where nobody says. A question that is lost is no bind that is lost."""
-        try:
-            answer = await self._http.request("GET", _pod_path(pod))
-        except NoAnswerError:
-            return None
-        return answer if answer.is_ok or answer.code == 404 else None
 
 
 class FailureReports:
@@ -198,30 +239,26 @@ class FailureReports:
         while True:
             try:
                 failure = answer = await self._http.request(
-                    "PATCH", f"{_pod_path(pod)}/status", body, STRATEGIC_MERGE_PATCH
+                    "PATCH", f"{pod_path(pod)}/status", body, STRATEGIC_MERGE_PATCH
                 )
                 if answer.is_ok:
                     return True
-                if answer.code == 404 or _is_other_pod(answer):
+                if answer.code == 404 or is_other_pod(answer):
                     return False
             except NoAnswerError as error:
                 failure = error
             if not await tries.again(failure):
-                log.warning("condition of Pod %s/%s was not written: %s", pod.namespace, pod.name, _text(failure))
+                log.warning("condition of Pod %s/%s was not written: %s", pod.namespace, pod.name, text_of(failure))
                 return False
 
 
-def _pod_path(pod: PodRef) -> str:
-    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-
-
-def _is_other_pod(answer: Answer) -> bool:
-    """Whether the UID in a patch was refused: a Pod of the same name was made since."""
-    return answer.code in (409, 422) and "uid" in answer.message.lower()
-
-
-def _text(failure: Answer | NoAnswerError) -> str:
-    return f"{failure.code} {failure.message}" if isinstance(failure, Answer) else str(failure)
+async def _ask(http: ApiHttp, pod: PodRef) -> Answer | None:
+    """Return the Pod, or 404; None where nobody says. A question that is lost is no bind that is lost."""
+    try:
+        answer = await http.request("GET", pod_path(pod))
+    except NoAnswerError:
+        return None
+    return answer if answer.is_ok or answer.code == 404 else None
 
 
 def _failed(request: BindRequest, failure: Answer | NoAnswerError) -> BindResult:

@@ -22,6 +22,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from scheduler.errors import VaneError
@@ -33,6 +34,7 @@ from scheduler.kube.binder.http import ApiHttp
 from scheduler.kube.binder.messages import (
     BinderConnection,
     BindRequest,
+    BindResult,
     Credentials,
     Drain,
     Drained,
@@ -42,10 +44,13 @@ from scheduler.kube.binder.messages import (
     FromChild,
     LeaseUntil,
     LogLine,
+    PatchRequest,
+    PatchResult,
     RequestsDone,
     ToChild,
     Unauthorized,
 )
+from scheduler.kube.binder.patches import PodPatches
 from scheduler.kube.binder.pods import FailureReports, PodBinder
 from scheduler.kube.binder.retry import Chance
 from scheduler.kube.endpoint import TlsFilesError
@@ -61,7 +66,7 @@ class Outbox:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._messages: list[FromChild] = []
-        self._requests: dict[tuple[str, str], list[float]] = {}
+        self._requests: dict[tuple[str, str, str], list[float]] = {}
         self._n_dropped = 0
         self._is_due = False
 
@@ -69,8 +74,8 @@ class Outbox:
         self._messages.append(message)
         self._schedule()
 
-    def request_done(self, verb: str, code: str, duration_s: float) -> None:
-        self._requests.setdefault((verb, code), []).append(duration_s)
+    def request_done(self, cluster: str, verb: str, code: str, duration_s: float) -> None:
+        self._requests.setdefault((verb, code, cluster), []).append(duration_s)
         self._schedule()
 
     def event_dropped(self) -> None:
@@ -85,8 +90,8 @@ class Outbox:
     def _flush(self) -> None:
         self._is_due = False
         batch = self._messages
-        for (verb, code), durations in self._requests.items():
-            batch.append(RequestsDone(verb=verb, code=code, durations_s=durations))
+        for (verb, code, cluster), durations in self._requests.items():
+            batch.append(RequestsDone(verb=verb, code=code, durations_s=durations, cluster=cluster))
         if self._n_dropped:
             batch.append(EventsDropped(count=self._n_dropped))
         self._messages, self._requests, self._n_dropped = [], {}, 0
@@ -110,30 +115,26 @@ class Worker:
     def __init__(self, connection: BinderConnection, outbox: Outbox) -> None:
         chance = Chance(asyncio.sleep, random.random)
         self._outbox = outbox
-        self._http = ApiHttp(
-            connection.endpoint,
-            connection.header,
-            outbox.request_done,
-            lambda header: outbox.send(Unauthorized(header=header)),
-            connection.user_agent,
-        )
-        if connection.cert_file is not None:
-            self._http.use(connection.header, connection.cert_file, connection.key_file)
+        self._servers: dict[str, ApiHttp] = {}
+        self._connect(connection)
+        http = self._servers[connection.cluster]
         series = EventSeries(socket.gethostname(), time.time_ns, lambda: str(uuid.uuid4()))
-        self._events = EventWriter(self._http, series, outbox.event_dropped, chance)
-        self._reports = FailureReports(self._http, time.time_ns, chance)
+        self._events = EventWriter(http, series, outbox.event_dropped, chance)
+        self._reports = FailureReports(http, time.time_ns, chance)
         self._fence = Fence(AlarmTimer())
-        self._binder = PodBinder(self._http, self._reports, self._events.submit, self._fence, time.monotonic, chance)
+        self._binder = PodBinder(self._servers, self._reports, self._events.submit, self._fence, time.monotonic, chance)
+        self._patches = PodPatches(http, self._reports, self._fence, chance)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._n_binds = 0
+        self._n_under_way = 0
         self._spawn(self._events.keep_series())
         self._spawn(self._watch_certificate())
 
     def handle(self, message: ToChild) -> None:
         match message:
             case BindRequest():
-                self._n_binds += 1
-                self._spawn(self._bind(message, time.monotonic()))
+                self._begin(self._binder.bind(message, time.monotonic()))
+            case PatchRequest():
+                self._begin(self._patches.patch(message))
             case FailureReport():
                 self._reports.submit(message)
                 self._events.submit(events.failed_scheduling_event(message))
@@ -146,30 +147,49 @@ class Worker:
             case Drain():
                 self._spawn(self._drain(message.number))
             case BinderConnection():
-                raise ValueError("a second BinderConnection")
+                self._connect(message)
 
-    async def _bind(self, request: BindRequest, received_s: float) -> None:
-        try:
-            self._outbox.send(await self._binder.bind(request, received_s))
-        finally:
-            self._n_binds -= 1
+    def _connect(self, connection: BinderConnection) -> None:
+        cluster = connection.cluster
+        if cluster in self._servers:
+            raise ValueError(f"a second BinderConnection to cluster {cluster!r}")
+        http = self._servers[cluster] = ApiHttp(
+            connection.endpoint,
+            connection.header,
+            partial(self._outbox.request_done, cluster),
+            lambda header: self._outbox.send(Unauthorized(header=header, cluster=cluster)),
+            connection.user_agent,
+        )
+        if connection.cert_file is not None:
+            http.use(connection.header, connection.cert_file, connection.key_file)
+
+    def _begin(self, work: Coroutine[Any, Any, BindResult | PatchResult]) -> None:
+        async def carry_out() -> None:
+            try:
+                self._outbox.send(await work)
+            finally:
+                self._n_under_way -= 1
+
+        self._n_under_way += 1
+        self._spawn(carry_out())
 
     def _use(self, credentials: Credentials) -> None:
         try:
-            self._http.use(credentials.header, credentials.cert_file, credentials.key_file)
+            self._servers[credentials.cluster].use(credentials.header, credentials.cert_file, credentials.key_file)
         except TlsFilesError as error:
             logging.error("binder: %s", error)
 
     async def _watch_certificate(self) -> None:
         while True:
             await asyncio.sleep(_CERTIFICATE_CHECK_S)
-            try:
-                self._http.reload_certificate()
-            except TlsFilesError as error:
-                logging.error("binder: %s", error)
+            for http in self._servers.values():
+                try:
+                    http.reload_certificate()
+                except TlsFilesError as error:
+                    logging.error("binder: %s", error)
 
     async def _drain(self, number: int) -> None:
-        while self._n_binds or self._reports.n_pending or self._events.n_pending:
+        while self._n_under_way or self._reports.n_pending or self._events.n_pending:
             await asyncio.sleep(_DRAIN_POLL_S)
         self._outbox.send(Drained(number=number))
 
