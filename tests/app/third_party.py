@@ -16,6 +16,8 @@ from scheduler.settings import Settings
 from scheduler.settings_load import FlagValue, load
 from tests.configuration import write
 
+PROFILE = "scheduler:\n  profiles:\n    - schedulerName: vane\n"
+
 SOURCE = """\
 from __future__ import annotations
 
