@@ -30,7 +30,7 @@ from benchmarks.usage import CpuSampler, memory
 from tests.controlplane.build import ensure_programs
 from tests.support import manifests
 from tests.support.controlplane import ControlPlane
-from tests.support.vane import rbac_rules
+from tests.support.vane import grant_vane
 from tests.support.waiting import wait_until
 
 # The API server turns nobody away: kube-scheduler's requests, unthrottled, would else be sent back by the hundred.
@@ -118,7 +118,12 @@ class Track:
         first_s = min(timeline.created_s[name] for name in names)
         own, _ = self._cpu_ms(first_s, max(timeline.bound_s[name] for name in names), len(names))
         p50, p99 = np.percentile(latency_ms, [50, 99])
-        return Steady(latency_p50_ms=float(p50), latency_p99_ms=float(p99), cpu_ms_per_pod=sum(own.values()))
+        return Steady(
+            latency_p50_ms=float(p50),
+            latency_p99_ms=float(p99),
+            cpu_ms_per_pod=sum(own.values()),
+            cpu_ms_per_pod_of=own,
+        )
 
     def _cpu_ms(self, from_s: float, to_s: float, n_pods: int) -> tuple[dict[str, float], dict[str, float]]:
         """Return milliseconds per Pod of each process: (the competitor's, the servers')."""
@@ -161,7 +166,7 @@ def _track(course: Course, folder: Path) -> Iterator[Track]:
     control_plane.start()
     try:
         control_plane.client().post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-        control_plane.client().grant(VANE_USER, rbac_rules())
+        grant_vane(control_plane.client(), VANE_USER)
         cpu.start()
         yield Track(control_plane, course, folder, cpu)
     finally:

@@ -47,6 +47,7 @@ class Steady:
     latency_p50_ms: float
     latency_p99_ms: float
     cpu_ms_per_pod: float
+    cpu_ms_per_pod_of: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +62,21 @@ class Turn:
 
     def line(self) -> str:
         burst, steady = self.burst, self.steady
-        parts = ", ".join(f"{name} {ms:.2f}" for name, ms in burst.cpu_ms_per_pod_of.items())
         text = (
             f"{self.n_nodes} nodes, round {self.number}, {self.competitor}: {burst.binds_per_s:.0f} binds/s, "
-            f"{burst.cpu_ms_per_pod:.2f} CPU-ms per Pod ({parts}; servers {burst.servers_cpu_ms_per_pod:.2f}), "
+            f"{burst.cpu_ms_per_pod:.2f} CPU-ms per Pod ({_parts(burst)}; servers {burst.servers_cpu_ms_per_pod:.2f}), "
             f"{burst.events_per_pod:.2f} Events per Pod, {burst.rss_mib:.0f} MiB"
         )
         if steady is not None:
             text += (
                 f"; steady: p50 {steady.latency_p50_ms:.1f} ms, p99 {steady.latency_p99_ms:.1f} ms, "
-                f"{steady.cpu_ms_per_pod:.2f} CPU-ms per Pod"
+                f"{steady.cpu_ms_per_pod:.2f} CPU-ms per Pod ({_parts(steady)})"
             )
         return text
+
+
+def _parts(part: Burst | Steady) -> str:
+    return ", ".join(f"{name} {ms:.2f}" for name, ms in part.cpu_ms_per_pod_of.items())
 
 
 def table(turns: Sequence[Turn]) -> str:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.kube.binder import fence
+from scheduler.kube.binder.connections import fenced_socket
 from scheduler.kube.binder.fence import Fence
-from scheduler.kube.binder.http import fenced_socket
 from scheduler.kube.binder.messages import BindRequest, LeaseUntil
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token

@@ -48,8 +48,8 @@ class Fence:
     cgroup, a starved machine) between the look and the send goes on with the send whenever it is woken. So the second
     is the kernel's to keep: a timer whose SIGALRM, at its default action, terminates. A signal that became pending
     while the process was stopped is delivered before it runs another instruction, so nothing at all happens after
-    `ends_at`. Sockets are set to be reset when closed (`http.fenced_socket`): what the kernel still holds unsent does
-    not outlive the process either.
+    `ends_at`. Sockets are set to be reset when closed (`connections.fenced_socket`): what the kernel still holds unsent
+    does not outlive the process either.
 
     The timer counts from when it is armed, and the process may have been stopped just before that. So what is left is
     compared with the clock afterwards: a timer that would ring too late is armed again, and an end that has passed is
