@@ -25,7 +25,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.exporter import NodeExporter
 from tests.support.kubeapi import KubeApi
 from tests.support.prometheus import PrometheusServer
-from tests.support.vane import VaneProcess, rbac_rules
+from tests.support.vane import VaneProcess, grant_vane
 from tests.support.waiting import wait_until
 
 
@@ -92,7 +92,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> list[float]:
     try:
         api = control_plane.client()
         api.create_nodes(manifests.node(name, cpu="4") for name in names)
-        api.grant("vane", rbac_rules())
+        grant_vane(api, "vane")
         rules = folder / "rules.yaml"
         rules.write_bytes(make_rules(arguments.signals, "max by (node) (use) + 0.001 * {i}"))
         (folder / "prometheus").mkdir()

@@ -22,7 +22,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.exporter import NodeExporter
 from tests.support.kubeapi import KubeApi
 from tests.support.prometheus import PrometheusServer
-from tests.support.vane import VaneProcess, rbac_rules
+from tests.support.vane import VaneProcess, grant_vane
 from tests.support.waiting import wait_until
 
 
@@ -79,7 +79,7 @@ def measure(count: int, per_second: float, folder: Path) -> tuple[list[float], l
         MeasuredCluster(api, exporter, prometheus, nodes).set_cpu(nodes[:3], 0.95)
         rule_file = folder / "rules.yaml"
         rule_file.write_text(rules(refuse_above(0.8), prefer_idle(5)))
-        api.grant("vane", rbac_rules())
+        grant_vane(api, "vane")
         kubeconfig = control_plane.make_kubeconfig("vane")
         vane = VaneProcess(folder / "vane", kubeconfig, [rule_file], prometheus.url, is_audited=False)
         vane.start()

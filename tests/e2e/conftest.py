@@ -13,7 +13,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.exporter import NodeExporter
 from tests.support.kubeapi import KubeApi
 from tests.support.plugin import StartPrometheus
-from tests.support.vane import VaneProcess, rbac_rules
+from tests.support.vane import VaneProcess, grant_vane
 
 StartVane = Callable[..., VaneProcess]
 
@@ -21,7 +21,7 @@ StartVane = Callable[..., VaneProcess]
 @pytest.fixture
 def start_vane(control_plane: ControlPlane, api: KubeApi, tmp_path: Path) -> Iterator[StartVane]:
     """Start `vane run` as the user `vane`, with no more rights than it needs; it ends with the test."""
-    api.grant("vane", rbac_rules())
+    grant_vane(api, "vane")
     own = control_plane.make_kubeconfig("vane")
     started: list[VaneProcess] = []
 

@@ -208,17 +208,20 @@ class KubeApi:
         path = "/api/v1/events" if namespace is None else f"/api/v1/namespaces/{namespace}/events"
         return self.list(path, **({"fieldSelector": selector} if selector else {}))
 
-    def grant(self, user: str, rules: Iterable[Mapping[str, Any]], name: str | None = None) -> None:
-        """Give a user, named as the API server names it, a ClusterRole of these rules."""
+    def grant(
+        self, user: str, rules: Iterable[Mapping[str, Any]], name: str | None = None, namespace: str | None = None
+    ) -> None:
+        """Give a user, named as the API server names it, a ClusterRole of these rules, or a Role of a namespace."""
         name = name or f"test:{user}"
-        rbac = "/apis/rbac.authorization.k8s.io/v1"
-        self.post(f"{rbac}/clusterroles", {"metadata": {"name": name}, "rules": list(rules)})
+        kind = "ClusterRole" if namespace is None else "Role"
+        rbac = "/apis/rbac.authorization.k8s.io/v1" + ("" if namespace is None else f"/namespaces/{namespace}")
+        self.post(f"{rbac}/{kind.lower()}s", {"metadata": {"name": name}, "rules": list(rules)})
         binding = {
             "metadata": {"name": name},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
         }
-        self.post(f"{rbac}/clusterrolebindings", binding)
+        self.post(f"{rbac}/{kind.lower()}bindings", binding)
 
     def wait_for(self, predicate: Callable[[], T], timeout: float = 10.0, what: str = "the condition") -> T:
         return wait_until(predicate, timeout, what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import sys
 import urllib.request
@@ -12,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from tests.support.kubeapi import KubeApi
 from tests.support.ports import free_port
 from tests.support.process import Process
 from tests.support.waiting import wait_until
@@ -19,12 +21,16 @@ from tests.support.waiting import wait_until
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 
-def rbac_rules() -> list[dict[str, Any]]:
-    """Return the rules of the ClusterRole that is shipped: tests run with these rights and no others."""
+def shipped_roles() -> list[dict[str, Any]]:
+    """Return the ClusterRole and the Role that are shipped."""
     documents = yaml.safe_load_all((_DEPLOY / "rbac.yaml").read_text())
-    role = next(document for document in documents if document["kind"] == "ClusterRole")
-    rules: list[dict[str, Any]] = role["rules"]
-    return rules
+    return [document for document in documents if document["kind"] in ("ClusterRole", "Role")]
+
+
+def grant_vane(api: KubeApi, user: str) -> None:
+    """Give a user what the shipped roles allow: tests run with these rights and no others."""
+    for role in shipped_roles():
+        api.grant(user, role["rules"], namespace=role["metadata"].get("namespace"))
 
 
 class VaneProcess:
@@ -52,6 +58,25 @@ class VaneProcess:
     @property
     def violations(self) -> list[str]:
         return self._report.read_text().splitlines()
+
+    @property
+    def identity(self) -> str:
+        """The name under which it asks the API server and holds the Lease, from its log; "" before it has said so."""
+        found = re.search(r"identity=(\S+)", self.process.log_text())
+        return "" if found is None else found[1]
+
+    def pids(self) -> list[int]:
+        """Return the deciding process and its children, as far as they run."""
+        parent = self.process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        try:
+            return [parent, *map(int, children.read_text().split())]
+        except OSError:
+            return []
+
+    def binder_pid(self) -> int:
+        """Return the binder process."""
+        return next(pid for pid in self.pids() if b"binder" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
     def start(self, timeout: float = 30.0) -> None:
         self.process.start()
