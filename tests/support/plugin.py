@@ -75,6 +75,23 @@ def api(control_plane: ControlPlane) -> KubeApi:
     return api
 
 
+@pytest.fixture(scope="session")
+def other_control_plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Another cluster."""
+    control_plane = ControlPlane(programs, tmp_path_factory.mktemp("other-control-plane"))
+    control_plane.start()
+    yield control_plane
+    control_plane.stop()
+
+
+@pytest.fixture
+def other_api(other_control_plane: ControlPlane) -> KubeApi:
+    """The other cluster's admin, as `api`."""
+    api = other_control_plane.client()
+    clean(api)
+    return api
+
+
 @pytest.fixture
 def audit(api: KubeApi, control_plane: ControlPlane) -> AuditLog:
     """What the API server is asked from the test's start on."""
