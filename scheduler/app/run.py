@@ -9,12 +9,16 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import FrameType
 
 from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
+from scheduler.app.election import ElectionReports, election_settings
 from scheduler.app.observing import CountingQueue, counting_requests, counting_restarts
+from scheduler.app.profiles import build_profiles
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.cluster.cache import Cache
@@ -24,6 +28,8 @@ from scheduler.framework.profile import Profile
 from scheduler.kube.binder.binder import Binder
 from scheduler.kube.binder.messages import EventsDropped, PodRef
 from scheduler.kube.config import Connection, load_connection
+from scheduler.kube.election.elector import Elector
+from scheduler.kube.election.settings import new_identity
 from scheduler.kube.reflector import Reflector
 from scheduler.kube.resources import KINDS
 from scheduler.kube.transport import Transport
@@ -39,7 +45,6 @@ from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.loop.verdicts import Verdicts
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
-from scheduler.plugins import default_chain
 from scheduler.settings import Settings
 from scheduler.signals.asking.client import check_prometheus_url
 from scheduler.signals.columns.store import SignalStore
@@ -50,6 +55,7 @@ log = logging.getLogger(__name__)
 _SWITCH_INTERVAL_S = 0.0005
 _DRAIN_EVENTS_S = 2.0
 _STOP_REFLECTOR_S = 0.1
+_RELEASE_S = 2.0
 
 
 def run(settings: Settings) -> int:
@@ -58,82 +64,141 @@ def run(settings: Settings) -> int:
     Raises
     ------
     ConfigError
-        A setting, the kubeconfig or a rule file is wrong; nothing was started.
+        A setting, a profile, a kubeconfig or a rule file is wrong; nothing was started.
     """
+    profiles = build_profiles(settings)
     loader = RuleLoader(settings.rules, _ignore, _ignore)
     rules = loader.load() if settings.rules else RuleSet()
     if settings.prometheus.url is not None:
         check_prometheus_url(settings.prometheus.url)
+    identity = new_identity()
     connection = load_connection(None if settings.kubeconfig is None else str(settings.kubeconfig))
+    clusters = {name: load_connection(str(path)).as_replica(identity) for name, path in settings.clusters}
     with logs.configure(settings.logging.format, settings.logging.verbosity, sys.stderr):
         log.info(
-            "vane starts", extra={"version": __version__, "api_server": connection.host, "rules": len(rules.rules)}
+            "vane starts",
+            extra={
+                "version": __version__,
+                "identity": identity,
+                "api_server": connection.host,
+                "profiles": ",".join(profiles),
+                "rules": len(rules.rules),
+            },
         )
         if rules.signals and settings.prometheus.url is None:
             log.warning("no Prometheus is set, so all signals stay missing; write --prometheus URL")
-        return _Run(settings, connection, rules, loader).run()
+        outside = _Outside(identity, connection.as_replica(identity), clusters)
+        return _Run(settings, profiles, outside, rules, loader).run()
+
+
+@dataclass(frozen=True, slots=True)
+class _Outside:
+    """Under which name we speak to which API servers: our own, and others by name."""
+
+    identity: str
+    api_server: Connection
+    clusters: Mapping[str, Connection]
 
 
 class _Run:
     """One run: the three processes, and the threads of this one."""
 
-    def __init__(self, settings: Settings, connection: Connection, rules: RuleSet, loader: RuleLoader) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        profiles: Mapping[str, Profile],
+        outside: _Outside,
+        rules: RuleSet,
+        loader: RuleLoader,
+    ) -> None:
         self._settings = settings
-        self._connection = connection
+        self._profiles = profiles
+        self._outside = outside
         self._rules = rules
         self._inbox = Inbox()
         self._metrics = Metrics(CollectorRegistry())
         self._metrics.build_info(__version__).set(1)
+        self._count_request = counting_requests(self._metrics, outside.api_server.host)
         self._binder = Binder(
-            connection,
+            outside.api_server,
             on_result=lambda results: self._inbox.put(BinderSaid(results)),
+            on_patched=lambda results: self._inbox.put(BinderSaid(results)),
             on_dead=self._fail,
             on_requests=lambda requests: self._inbox.put(BinderSaid(requests)),
             on_events_dropped=lambda count: self._inbox.put(BinderSaid([EventsDropped(count=count)])),
         )
         self._loader = loader
-        self._profile = Profile.build(settings.scheduler_name, default_chain())
+        self._elector: Elector | None = None
 
     def run(self) -> int:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         gc.disable()  # until the first lists are in: see SchedulingLoop
-        self._binder.start()
+        self._binder.start(self._outside.clusters)
         pids = {"deciding": os.getpid(), "binder": self._binder.pid}
-        refresher = RefresherLink(Start(self._settings, self._loader.state, pids), self._rules, self._inbox, self._fail)
+        start = Start(self._settings, self._loader.state, pids)
+        refresher = RefresherLink(start, self._rules, self._inbox, self._fail, self._metrics)
         refresher.start()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        transport = Transport(self._connection, counting_requests(self._metrics, self._connection.host))
-        on_restart = counting_restarts(self._metrics)
-        reflectors = [
-            Reflector(KINDS[name], transport, self._inbox.put, on_restart) for name in sorted(self._profile.kinds)
-        ]
-        for reflector in reflectors:
-            reflector.start()
-        stop = self._loop(refresher).run()
+        loop = self._loop(refresher)
+        reflectors = self._start_reflectors()
+        stop = loop.run()
         log.info("vane ends", extra={"reason": stop.reason})
         for reflector in reflectors:
             # One that waits for an answer cannot be woken; its thread ends with the process.
             reflector.stop(_STOP_REFLECTOR_S)
-        if stop.exit_code == 0:
-            self._binder.drain(_DRAIN_EVENTS_S)
-        self._binder.stop()
+        self._end_writing(loop.has_drained and stop.exit_code == 0)
         refresher.stop()
         return stop.exit_code
 
+    def _start_reflectors(self) -> list[Reflector]:
+        transport = Transport(self._outside.api_server, self._count_request)
+        on_restart = counting_restarts(self._metrics)
+        kinds = sorted(frozenset().union(*(profile.kinds for profile in self._profiles.values())))
+        reflectors = [Reflector(KINDS[name], transport, self._inbox.put, on_restart) for name in kinds]
+        for reflector in reflectors:
+            reflector.start()
+        return reflectors
+
+    def _stand_for_election(self) -> None:
+        settings = self._settings.leader_election
+        if not settings.leader_elect:
+            return
+        self._metrics.leader_election_master_status(settings.resource_name).set(0)
+        self._elector = Elector(
+            self._outside.api_server,
+            self._outside.identity,
+            election_settings(settings),
+            list(self._profiles),
+            ElectionReports(self._binder, self._inbox, self._fail),
+            self._count_request,
+        )
+        self._elector.start()
+
+    def _end_writing(self, has_drained: bool) -> None:
+        """Hand the lease back once nothing is bound any more; Events may follow."""
+        if not has_drained:
+            # What it has left belongs to the next leader, so it must be gone before there is one.
+            self._binder.stop()
+        if self._elector is not None and not self._elector.release(_RELEASE_S):
+            log.warning("the lease was not handed back; another replica takes it when it has run out")
+        if has_drained:
+            self._binder.drain(_DRAIN_EVENTS_S)
+            self._binder.stop()
+
     def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic
-        profile = self._profile
-        profiles = {profile.scheduler_name: profile}
-        cache = Cache([index() for index in profile.indexes])
+        profiles = self._profiles
+        indexes = dict.fromkeys(index for profile in profiles.values() for index in profile.indexes)
+        cache = Cache([index() for index in indexes])
         queue = SchedulingQueue(profiles, cache.nominator, observer=CountingQueue(metrics))
         store = SignalStore(clock)
         store.set_rules(self._rules)
         world = World(cache, queue, store, RecordRing())
         failure = FailureHandler(cache, queue, self._binder, metrics)
-        instructions = Instructions(self._binder, _ignore, self._inbox.put)
+        instructions = Instructions(self._binder, refresher.notify, self._inbox.put)
         binding = BindingCycle(cache, queue, failure, instructions, self._binder, metrics, clock)
-        verdicts = Verdicts(store, queue, self._binder, _own_pod(), settings.scheduler_name)
+        verdicts = Verdicts(store, queue, self._binder, _own_pod(), next(iter(profiles)))
         parts = Parts(
             world=world,
             router=Router(cache, queue, profiles, binding.gone, binding.changed),
@@ -143,11 +208,12 @@ class _Run:
             verdicts=verdicts,
             pages=Pages(world, metrics, clock),
             metrics=metrics,
-            kinds=profile.kinds,
-            api_server=self._connection.host,
+            kinds=frozenset().union(*(profile.kinds for profile in profiles.values())),
+            api_server=self._outside.api_server.host,
             first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
+            lease=settings.leader_election.resource_name if settings.leader_election.leader_elect else "",
         )
-        return SchedulingLoop(self._inbox, parts, refresher.publish_identity, clock)
+        return SchedulingLoop(self._inbox, parts, refresher.publish_identity, clock, self._stand_for_election)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._inbox.put(Stop(0, signal.Signals(number).name))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
 from scheduler.kube.binder.messages import BindResult, EventsDropped, PatchResult, RequestsDone
+from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
@@ -45,7 +46,8 @@ class Parts:
     """What the loop drives; see `app` for how they are put together.
 
     `kinds` are the kinds of objects whose first lists are waited for; `first_answers_s` is how long the first
-    decision waits at most for the signals' first answers; `must_lead`: nothing is decided before a Led arrives.
+    decision waits at most for the signals' first answers. `lease` is the Lease's name, "" without leader election; with
+    one nothing is decided before a Led arrives.
     """
 
     world: World
@@ -59,29 +61,43 @@ class Parts:
     kinds: frozenset[str]
     api_server: str
     first_answers_s: float
-    must_lead: bool = False
+    lease: str = ""
 
 
 class SchedulingLoop:
-    """Applies messages one at a time, and decides between them. Runs on one thread until told to stop."""
+    """Applies messages one at a time, and decides between them. Runs on one thread until told to stop.
+
+    `ready` is called once, when nothing but leading is missing: whoever leads before could not act on it.
+    """
 
     def __init__(
-        self, inbox: Inbox, parts: Parts, publish_identity: Callable[[NodeIdentity], None], clock: Clock
+        self,
+        inbox: Inbox,
+        parts: Parts,
+        publish_identity: Callable[[NodeIdentity], None],
+        clock: Clock,
+        ready: Callable[[], None] = lambda: None,
     ) -> None:
         self._inbox = inbox
         self._parts = parts
         self._publish_identity = publish_identity
         self._clock = clock
+        self._ready = ready
         self._synced: set[str] = set()
         self._stop: Stop | None = None
         self._deciding = False
-        self._leading = not parts.must_lead
+        self._leading = not parts.lease
         self._looked_after_s = 0.0
 
     @property
     def has_synced(self) -> bool:
         """Whether a complete list of every kind that is watched has arrived."""
         return self._synced >= self._parts.kinds
+
+    @property
+    def has_drained(self) -> bool:
+        """Whether no bind is under way."""
+        return self._parts.binding.n_under_way == 0
 
     def run(self) -> Stop:
         """Decide until a Stop arrives, from the time on when we lead; return it once the binds under way have ended.
@@ -93,6 +109,8 @@ class SchedulingLoop:
             self._settle_memory()
             self._wait_for_first_answers()
         self._deciding = True
+        if self._stop is None:
+            self._ready()
         while self._stop is None:
             self._apply_waiting(self._patience_s())
             self._look_after_now_and_then()
@@ -112,10 +130,9 @@ class SchedulingLoop:
             case SignalAnswered() | RulesLoaded() | RulesRefused():
                 self._refresher_said(message)
             case PageAsked():
-                message.reply(self._parts.pages.answer(message.what, self.has_synced, self._deciding))
+                self._show_page(message)
             case Led():
-                self._leading = True
-                self._parts.cycle.lead(message.roll_call)
+                self._lead(message.roll_call)
             case PermitCalled():
                 self._permit_called(message)
             case PoolDone():
@@ -212,6 +229,15 @@ class SchedulingLoop:
                 case EventsDropped():
                     parts.metrics.events_dropped().inc(message.count)
 
+    def _show_page(self, asked: PageAsked) -> None:
+        is_standby = self._deciding and not self._leading
+        asked.reply(self._parts.pages.answer(asked.what, self.has_synced, self._deciding, is_standby))
+
+    def _lead(self, roll_call: RollCall) -> None:
+        self._leading = True
+        self._parts.metrics.leader_election_master_status(self._parts.lease).set(1)
+        self._parts.cycle.lead(roll_call)
+
     def _permit_called(self, call: PermitCalled) -> None:
         uid = self._parts.router.uid_of(call.namespace, call.name)
         call.reply(uid is not None and self._parts.binding.called(uid, call.allow, call.message))
@@ -219,7 +245,7 @@ class SchedulingLoop:
     def _drain(self) -> None:
         """Let the binds under way end; nothing new is begun."""
         limit_s = self._clock() + _DRAIN_S
-        while self._parts.binding.n_under_way and self._clock() < limit_s:
+        while not self.has_drained and self._clock() < limit_s:
             message = self._inbox.take(0.1)
             if message is not None and not isinstance(message, Stop):
                 self.apply(message)

@@ -18,6 +18,7 @@ POLICY: Mapping[str, Any] = {
             "level": "RequestResponse",
             "resources": [{"group": "", "resources": ["pods/binding", "bindings", "pods/status", "pods/eviction"]}],
         },
+        {"level": "Request", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
         {"level": "RequestResponse", "verbs": ["delete"], "resources": [{"group": "", "resources": ["pods"]}]},
         {"level": "Metadata"},
     ],
