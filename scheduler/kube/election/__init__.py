@@ -1,0 +1,1 @@
+"""Leader election by Lease: which of several replicas schedules, and until when."""
