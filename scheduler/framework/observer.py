@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Observer(Protocol):
-    """Told when an extension point is through; the implementer measures the time since the lap before."""
+    """Told when an extension point or one of its plugins is through; who implements it measures the time in between.
+
+    `status` is a code's label, or ERROR.
+    """
 
     def lap(self, point: str, status: str) -> None: ...
+
+    def ran(self, point: str, plugin: str, status: str) -> None: ...
 
 
 class _Unobserved:
     def lap(self, point: str, status: str) -> None:
         """Nobody is timing."""
+
+    def ran(self, point: str, plugin: str, status: str) -> None:
+        """Nobody is timing."""
+
+
+SUCCESS: Final = "Success"
+ERROR: Final = "Error"
+"""The status where a plugin raised or broke its contract."""
 
 
 UNOBSERVED: Observer = _Unobserved()

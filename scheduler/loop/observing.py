@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Metrics
 
+EVALUATED: Final = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
+"""The points at which kube-scheduler counts `scheduler_plugin_evaluation_total`; it counts each node, we each call."""
+
+_SAMPLED_EVERY: Final = 10
+"""Of how many attempts one has its plugins timed: kube-scheduler draws one in ten by lot."""
+
 
 class CycleObserver:
-    """Turns the laps of one attempt into `scheduler_framework_extension_point_duration_seconds`."""
+    """Turns what `decide` tells of one attempt into durations of the extension points and, now and then, of plugins."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
@@ -15,15 +23,28 @@ class CycleObserver:
         self._profile = ""
         self._began_s = 0.0
         self._lap_s = 0.0
+        self._ran_s = 0.0
+        self._n_attempts = 0
+        self._is_sampled = False
 
     def begin(self, profile: str, now_s: float) -> None:
         self._profile = profile
-        self._began_s = self._lap_s = now_s
+        self._began_s = self._lap_s = self._ran_s = now_s
+        self._is_sampled = self._n_attempts % _SAMPLED_EVERY == 0
+        self._n_attempts += 1
 
     def lap(self, point: str, status: str) -> None:
         now_s = self._clock()
         self._metrics.extension_point_duration(point, self._profile, status).observe(now_s - self._lap_s)
-        self._lap_s = now_s
+        self._lap_s = self._ran_s = now_s
+
+    def ran(self, point: str, plugin: str, status: str) -> None:
+        if point in EVALUATED:
+            self._metrics.plugin_evaluation(point, plugin, self._profile).inc()
+        if self._is_sampled:
+            now_s = self._clock()
+            self._metrics.plugin_execution_duration(plugin, point, status).observe(now_s - self._ran_s)
+            self._ran_s = now_s
 
     def decided(self) -> float:
         """Count the whole of `decide`; return its seconds."""
