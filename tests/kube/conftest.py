@@ -7,9 +7,11 @@ import pytest
 
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token
+from scheduler.kube.election.elector import Elector
 from scheduler.kube.endpoint import Endpoint, TlsContext
 from scheduler.kube.transport import Transport
 from tests.kube.fake_api import FakeApi, fake_api, replies
+from tests.kube.lease_server import Heard, LeaseServer, StartElector, make_elector
 from tests.kube.running_binder import EVENTS_PATH, Running
 
 
@@ -53,3 +55,23 @@ def start() -> Iterator[Callable[..., Running]]:
 def running(start: Callable[..., Running], connection: Connection, server: FakeApi) -> Running:
     server.script("POST", EVENTS_PATH, replies(201, {}))
     return start(connection)
+
+
+@pytest.fixture
+def lease(server: FakeApi) -> LeaseServer:
+    return LeaseServer(server)
+
+
+@pytest.fixture
+def elect(connection: Connection) -> Iterator[StartElector]:
+    started: list[Elector] = []
+
+    def start(identity: str = "us", **options: Any) -> tuple[Elector, Heard]:
+        elector, heard = make_elector(connection, identity, **options)
+        elector.start()
+        started.append(elector)
+        return elector, heard
+
+    yield start
+    for elector in started:
+        elector.release(2.0)

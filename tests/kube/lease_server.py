@@ -10,15 +10,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scheduler.kube.binder.messages import LeaseUntil
+from scheduler.kube.config import Connection
 from scheduler.kube.election.elector import Elector
 from scheduler.kube.election.settings import REAL_TIMES, ElectionSettings, Times
 from scheduler.kube.roll_call import RollCall
-from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, Responder, replies, status
+from tests.support.waiting import wait_until
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 LEASE = f"{LEASES}/vane"
 PODS = "/api/v1/pods"
+EVENTS = "/apis/events.k8s.io/v1/namespaces/kube-system/events"
+
+UNAVAILABLE = replies(503, status(503, "ServiceUnavailable", "etcd is away"))
 
 QUICK = ElectionSettings(lease_duration_s=1.0, renew_deadline_s=0.6, retry_period_s=0.15)
 
@@ -160,11 +164,18 @@ StartElector = Callable[..., tuple[Elector, Heard]]
 
 
 def make_elector(
-    host: str,
+    connection: Connection,
     identity: str,
     settings: ElectionSettings = QUICK,
     times: Times = REAL_TIMES,
     names: tuple[str, ...] = ("vane",),
 ) -> tuple[Elector, Heard]:
     heard = Heard()
-    return Elector(connection_to(host), identity, settings, names, heard, times=times), heard
+    return Elector(connection, identity, settings, names, heard, times=times), heard
+
+
+def leading(started: tuple[Elector, Heard]) -> tuple[Elector, Heard]:
+    elector, heard = started
+    wait_until(lambda: heard.leading)
+    assert elector.is_leading
+    return elector, heard
