@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from scheduler.errors import PluginError, UnsupportedPodError
+from scheduler.framework.answers import postfilter_answer, raised
 from scheduler.framework.decision import Decision, WeighedTerm
 from scheduler.framework.diagnosis import Diagnosis
 from scheduler.framework.filtering import Filtered, filter_phase
-from scheduler.framework.observer import UNOBSERVED, Observer
+from scheduler.framework.observer import ERROR, SUCCESS, UNOBSERVED, Observer
 from scheduler.framework.profile import Profile
 from scheduler.framework.scoring import choose, score_phase
 from scheduler.framework.status import Code
@@ -50,6 +51,17 @@ def decide(
     needs = unsupported(pod.pod)
     if needs:
         raise UnsupportedPodError(needs)
+    try:
+        return _decided(pod, snapshot, profile, candidates, observer)
+    except PluginError as error:
+        observer.ran(error.point, error.plugin, ERROR)
+        observer.lap("Score" if error.point == "NormalizeScore" else error.point, ERROR)
+        raise
+
+
+def _decided(
+    pod: PodInfo, snapshot: Snapshot, profile: Profile, candidates: IntArray | None, observer: Observer
+) -> Decision:
     filtered = filter_phase(pod, snapshot, profile, candidates, observer)
     feasible: IntArray = np.flatnonzero(filtered.standing)
     if len(feasible) == 0:
@@ -89,17 +101,18 @@ def _run_postfilter(
         return diagnosis, None
     for plugin in profile.postfilter:
         try:
-            result = plugin.postfilter(filtered.states.get(plugin.name), pod, snapshot, diagnosis)
+            found = plugin.postfilter(filtered.states.get(plugin.name), pod, snapshot, diagnosis)
         except Exception as error:  # a plugin's fault fails this attempt only
-            message = f'running PostFilter plugin "{plugin.name}": {error}'
-            raise PluginError(plugin.name, "PostFilter", message) from error
+            raise raised(plugin, "PostFilter", error) from error
+        result = postfilter_answer(plugin, found)
+        observer.ran("PostFilter", plugin.name, SUCCESS if result.refusal is None else result.refusal.code.label)
         if result.refusal is None:
-            observer.lap("PostFilter", "Success")
+            observer.lap("PostFilter", SUCCESS)
             return diagnosis, result.nominated_node_name
         nomination = nomination if result.nominated_node_name is None else result.nominated_node_name
         if result.refusal.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             reasons = list(result.refusal.reasons)
             break
         reasons += result.refusal.reasons
-    observer.lap("PostFilter", "Unschedulable")
+    observer.lap("PostFilter", Code.UNSCHEDULABLE.label)
     return replace(diagnosis, postfilter=", ".join(reasons)), nomination

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduler.errors import PluginError
+from scheduler.framework.answers import prefilter_answer, raised, rejections
 from scheduler.framework.diagnosis import Diagnosis, Refusal
-from scheduler.framework.observer import Observer
+from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
 from scheduler.framework.profile import UNREADABLE_PODS, Profile
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
@@ -58,27 +59,29 @@ def filter_phase(
         standing &= chosen
     if n_nodes == 0:
         return Filtered(standing, Diagnosis(0), {})
-    found = _run_prefilter(pod, snapshot, profile)
-    observer.lap("PreFilter", "Success" if found.refusal is None else found.refusal.code.label)
+    found = _run_prefilter(pod, snapshot, profile, observer)
+    observer.lap("PreFilter", SUCCESS if found.refusal is None else found.refusal.code.label)
     if found.refusal is not None:
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
         return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugin), found.states)
-    run = _FilterRun(pod, snapshot, profile, found)
+    run = _FilterRun(pod, snapshot, profile, found, observer)
     nominee = run.nominated_row()
     if nominee is not None and standing[nominee] and run.passes(nominee):
         only = np.zeros(nodes.n_rows, dtype=np.bool_)
         only[nominee] = True
-        observer.lap("Filter", "Success")
+        observer.lap("Filter", SUCCESS)
         return Filtered(only, Diagnosis(n_nodes), found.states, nominated=True)
     standing = run.filter_all(standing)
-    observer.lap("Filter", "Success" if standing.any() else "Unschedulable")
+    # As with kube-scheduler, that nobody passes is no failure of the point.
+    observer.lap("Filter", SUCCESS)
     return Filtered(standing, Diagnosis(n_nodes, tuple(run.refusals)), found.states)
 
 
-def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile) -> _PreFiltered:
+def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, observer: Observer) -> _PreFiltered:
     found = _PreFiltered()
     for plugin in profile.prefilter:
         result = _call_prefilter(plugin, pod, snapshot)
+        observer.ran("PreFilter", plugin.name, result.code.label if isinstance(result, Status) else SUCCESS)
         if isinstance(result, PreFilterResult):
             found.states[plugin.name] = result.state
             if result.node_names is not None:
@@ -96,9 +99,10 @@ def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile) -> _PreFi
 
 def _call_prefilter(plugin: PreFilterPlugin, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
     try:
-        return plugin.prefilter(pod, snapshot)
+        found = plugin.prefilter(pod, snapshot)
     except Exception as error:  # a plugin's fault fails this attempt only
-        raise PluginError(plugin.name, "PreFilter", f'running PreFilter plugin "{plugin.name}": {error}') from error
+        raise raised(plugin, "PreFilter", error) from error
+    return prefilter_answer(plugin, found)
 
 
 def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
@@ -116,11 +120,14 @@ def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
 class _FilterRun:
     """The Filter plugins of one attempt, run over any rows."""
 
-    def __init__(self, pod: PodInfo, snapshot: Snapshot, profile: Profile, found: _PreFiltered) -> None:
+    def __init__(
+        self, pod: PodInfo, snapshot: Snapshot, profile: Profile, found: _PreFiltered, observer: Observer
+    ) -> None:
         self._pod = pod
         self._snapshot = snapshot
         self._plugins = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
         self._found = found
+        self._observer = observer
         self.refusals: list[Refusal] = []
 
     def nominated_row(self) -> int | None:
@@ -148,11 +155,12 @@ class _FilterRun:
 
     def _run(self, rows: Rows, standing: BoolArray, states: Mapping[str, object], refusals: list[Refusal]) -> BoolArray:
         for plugin in self._plugins:
-            rejections = self._call(plugin, states.get(plugin.name), rows, standing.shape)
-            if not rejections:
+            found = self._call(plugin, states.get(plugin.name), rows, standing.shape)
+            self._observer.ran("Filter", plugin.name, SUCCESS)
+            if not found:
                 continue
             survivors = standing.copy()
-            for rejection in rejections:
+            for rejection in found:
                 mask = rejection.mask & standing
                 if mask.any():
                     refusals.append(Refusal(plugin.name, rejection.code, rejection.reason, mask, rejection.rule))
@@ -162,15 +170,18 @@ class _FilterRun:
 
     def _call(self, plugin: FilterPlugin, state: object, rows: Rows, shape: tuple[int, ...]) -> list[Rejection]:
         try:
-            rejections = list(plugin.filter(state, self._pod, self._snapshot, rows))
+            found = plugin.filter(state, self._pod, self._snapshot, rows)
+            return rejections(plugin, found, shape)
+        except PluginError:
+            raise
         except Exception as error:  # a plugin's fault fails this attempt only
-            raise PluginError(plugin.name, "Filter", f'running "{plugin.name}" filter plugin: {error}') from error
-        for rejection in rejections:
-            if rejection.mask.shape != shape or rejection.mask.dtype != np.bool_:
-                found = f"{rejection.mask.dtype} {rejection.mask.shape}"
-                message = f'plugin "{plugin.name}" returns a mask of {found}, it should be bool {shape}'
-                raise PluginError(plugin.name, "Filter", message)
-        return rejections
+            raise raised(plugin, "Filter", error) from error
+
+    def _with_rival(self, plugin: FilterPlugin, state: object, rival: PodInfo, row: int) -> object:
+        try:
+            return plugin.add_pod(state, rival, row, self._snapshot)
+        except Exception as error:  # a plugin's fault fails this attempt only
+            raise raised(plugin, "Filter", error) from error
 
     def _apply_node_set(self, standing: BoolArray) -> BoolArray:
         names = self._found.node_names
@@ -206,7 +217,7 @@ class _FilterRun:
             for rival in self._rivals(self._snapshot.nodes.names[row]):
                 trial.place(rival, row)
                 for plugin in self._plugins:
-                    states[plugin.name] = plugin.add_pod(states.get(plugin.name), rival, row, self._snapshot)
+                    states[plugin.name] = self._with_rival(plugin, states.get(plugin.name), rival, row)
             rows = np.array([row], dtype=np.int64)
             self._run(rows, np.ones(1, dtype=np.bool_), states, refusals)
         return refusals

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.errors import PluginError
+from scheduler.framework.answers import check_range, raised, score_terms, scores, term_weight
 from scheduler.framework.decision import WeighedTerm
-from scheduler.framework.observer import Observer
-from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
+from scheduler.framework.observer import SUCCESS, Observer
+from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import Code, ScoreTerm, Status
 from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
 from scheduler.model.hashing import mix64
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import MAX_WEIGHT
 from scheduler.model.snapshot import Snapshot
 
 THOUSANDTHS = 1000
@@ -35,8 +35,8 @@ def score_phase(
 ) -> tuple[tuple[WeighedTerm, ...], IntArray]:
     """Return every term over the feasible rows and their int64 sum in thousandths."""
     rows: Rows = slice(None) if len(feasible) == snapshot.nodes.n_rows else feasible
-    scored, skipped = _run_prescore(pod, snapshot, profile, rows)
-    observer.lap("PreScore", "Success")
+    scored, skipped = _run_prescore(pod, snapshot, profile, rows, observer)
+    observer.lap("PreScore", SUCCESS)
     terms: list[WeighedTerm] = []
     total: IntArray = np.zeros(len(feasible), dtype=np.int64)
     columns: IntArray = np.zeros(snapshot.nodes.n_rows, dtype=np.int64)
@@ -51,8 +51,9 @@ def score_phase(
             else:
                 terms.append(_weigh(plugin, term, weight, len(feasible)))
                 total += terms[-1].contribution_column
+        observer.ran("Score", plugin.name, SUCCESS)
     total += columns[rows]
-    observer.lap("Score", "Success")
+    observer.lap("Score", SUCCESS)
     return tuple(terms), total
 
 
@@ -68,11 +69,14 @@ def choose(total: IntArray, feasible: IntArray, name_hash: HashArray, seed: int)
     return int(best[np.argmin(lots)]), best
 
 
-def _run_prescore(pod: PodInfo, snapshot: Snapshot, profile: Profile, rows: Rows) -> tuple[dict[str, object], set[str]]:
+def _run_prescore(
+    pod: PodInfo, snapshot: Snapshot, profile: Profile, rows: Rows, observer: Observer
+) -> tuple[dict[str, object], set[str]]:
     states: dict[str, object] = {}
     skipped: set[str] = set()
     for plugin in profile.prescore:
         result = _call_prescore(plugin, pod, snapshot, rows)
+        observer.ran("PreScore", plugin.name, result.code.label if isinstance(result, Status) else SUCCESS)
         if not isinstance(result, Status):
             states[plugin.name] = result
         elif result.code is Code.SKIP:
@@ -87,46 +91,44 @@ def _call_prescore(plugin: PreScorePlugin, pod: PodInfo, snapshot: Snapshot, row
     try:
         return plugin.prescore(pod, snapshot, rows)
     except Exception as error:  # a plugin's fault fails this attempt only
-        raise PluginError(plugin.name, "PreScore", f'running PreScore plugin "{plugin.name}": {error}') from error
+        raise raised(plugin, "PreScore", error) from error
 
 
 def _call_score(
     plugin: ScorePlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows
 ) -> Sequence[ScoreTerm]:
     try:
-        return plugin.score(state, pod, snapshot, rows)
+        return score_terms(plugin, plugin.score(state, pod, snapshot, rows))
+    except PluginError:
+        raise
     except Exception as error:  # a plugin's fault fails this attempt only
-        raise PluginError(plugin.name, "Score", f'running Score plugin "{plugin.name}": {error}') from error
+        raise raised(plugin, "Score", error) from error
 
 
 def _weigh(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, n_feasible: int) -> WeighedTerm:
-    weight = _weight(plugin, term, profile_weight)
-    _check_shape(plugin, term.values, n_feasible)
-    values = plugin.normalize(term)
-    _check_shape(plugin, values, n_feasible)
-    _check_range(plugin, values)
+    weight = term_weight(plugin, term, profile_weight)
+    scores(plugin, term.values, n_feasible)
+    try:
+        normalized = plugin.normalize(term)
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise raised(plugin, "NormalizeScore", error) from error
+    values = scores(plugin, normalized, n_feasible, "NormalizeScore")
+    check_range(plugin, values)
     return WeighedTerm(plugin.name, term.name, weight, term.values, values, _contribution(values, weight), slice(None))
 
 
 def _weigh_column(
     plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, snapshot: Snapshot, rows: Rows
 ) -> WeighedTerm:
-    weight, values = _weight(plugin, term, profile_weight), term.values
-    _check_shape(plugin, values, snapshot.nodes.n_rows)
+    weight = term_weight(plugin, term, profile_weight)
+    values = scores(plugin, term.values, snapshot.nodes.n_rows)
 
     def contribution() -> IntArray:
-        _check_range(plugin, values)
+        check_range(plugin, values)
         return _contribution(values, weight)
 
     column = snapshot.memo.get(("contribution", plugin.name, term.name, weight), (values,), contribution)
     return WeighedTerm(plugin.name, term.name, weight, values, values, column, rows)
-
-
-def _weight(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int) -> float:
-    weight = float(profile_weight if term.weight is None else term.weight)
-    if not 0 <= weight <= MAX_WEIGHT:
-        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight} for {term.name!r}')
-    return weight
 
 
 def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:
@@ -135,21 +137,3 @@ def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:
         return values.astype(np.int64, copy=False) * (THOUSANDTHS * int(weight))
     rounded: IntArray = np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)
     return rounded
-
-
-def _check_shape(plugin: ScorePlugin, values: IntArray | FloatArray, n_feasible: int) -> None:
-    if values.shape != (n_feasible,):
-        message = f'plugin "{plugin.name}" returns scores of shape {values.shape}, it should be ({n_feasible},)'
-        raise PluginError(plugin.name, "Score", message)
-
-
-def _check_range(plugin: ScorePlugin, values: IntArray | FloatArray) -> None:
-    lowest, highest = values.min(), values.max()
-    # Written so that NaN fails: no comparison with it is True.
-    if not (lowest >= 0 and highest <= MAX_NODE_SCORE):
-        wrong = highest if lowest >= 0 else lowest
-        message = (
-            f'plugin "{plugin.name}" returns an invalid score {wrong}, '
-            f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
-        )
-        raise PluginError(plugin.name, "Score", message)
