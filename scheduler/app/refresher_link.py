@@ -10,12 +10,16 @@ import sys
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from scheduler.app.wire import (
     Answer,
     Ask,
     Begin,
+    Call,
     FromRefresher,
     Identity,
+    Notification,
     ReloadFailed,
     Reply,
     Rules,
@@ -24,15 +28,19 @@ from scheduler.app.wire import (
     ToRefresher,
     Wire,
 )
-from scheduler.loop.messages import Inbox, PageAsked, RulesLoaded, RulesRefused, SignalAnswered
+from scheduler.framework.instructions import Notify
+from scheduler.loop.messages import Inbox, PageAsked, PermitCalled, RulesLoaded, RulesRefused, SignalAnswered
+from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
+from scheduler.serve.cloud_event import Event
 
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
 _END_S = 5.0
+_MAX_QUEUED = 1_000
 
 
 class RefresherLink:
@@ -42,11 +50,14 @@ class RefresherLink:
     new one is started after a pause. `failed` is told the reason if the first one cannot start at all.
     """
 
-    def __init__(self, start: Start, rules: RuleSet, inbox: Inbox, failed: Callable[[str], None]) -> None:
+    def __init__(
+        self, start: Start, rules: RuleSet, inbox: Inbox, failed: Callable[[str], None], metrics: Metrics
+    ) -> None:
         self._start = start
         self._rules = rules
         self._inbox = inbox
         self._failed = failed
+        self._metrics = metrics
         self._identity: NodeIdentity | None = None
         self._wire: Wire[ToRefresher, FromRefresher] | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,6 +76,24 @@ class RefresherLink:
         self._identity = identity
         if self._wire is not None:
             self._wire.send(Identity(identity))
+
+    def notify(self, notify: Notify) -> None:
+        """Have a plugin's event delivered; never blocks.
+
+        It is dropped and counted while there is no refresher process, or when that does not keep up. What one had
+        taken over when it ended by itself is lost with it.
+        """
+        wire = self._wire
+        if wire is None or self._lost.is_set() or wire.n_queued >= _MAX_QUEUED:
+            self._metrics.notifications("dropped").inc()
+            return
+        try:
+            event = Event.of(notify)
+        except (TypeError, ValueError) as error:
+            self._metrics.notifications("failed").inc()
+            log.error("a plugin's notification is no JSON", extra={"type": notify.type, "error": str(error)})
+            return
+        wire.send(Notification(event))
 
     def stop(self) -> None:
         """End the process and wait for it."""
@@ -108,6 +137,8 @@ class RefresherLink:
             case Ask():
                 number = message.number
                 self._inbox.put(PageAsked(message.what, lambda body: self._reply(number, body)))
+            case Call():
+                self._inbox.put(_permit_called(message, self._reply))
             case Serving():
                 self._served(message.problem)
 
@@ -134,3 +165,13 @@ class RefresherLink:
             self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
             self._lost.clear()
             self._launch()
+
+
+def _permit_called(call: Call, reply: Callable[[int, bytes], None]) -> PermitCalled:
+    return PermitCalled(
+        call.namespace,
+        call.name,
+        call.allow,
+        call.message,
+        lambda waiting: reply(call.number, msgspec.json.encode(waiting)),
+    )

@@ -12,7 +12,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -23,8 +23,10 @@ from scheduler.app.wire import (
     Answer,
     Ask,
     Begin,
+    Call,
     FromRefresher,
     Identity,
+    Notification,
     ReloadFailed,
     Reply,
     Rules,
@@ -38,9 +40,12 @@ from scheduler.exposition import Page, merge, process_registry
 from scheduler.loop.pages import HEALTH, METRICS, MORE_RESOURCES, RESOURCES
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
+from scheduler.serve.calls import PermitCall
 from scheduler.serve.http import Server
+from scheduler.serve.notifier import Notifier
 from scheduler.serve.pages import Check
 from scheduler.serve.resources import ResourcesPage
+from scheduler.settings import Settings
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.asking.session import Access
@@ -49,6 +54,7 @@ from scheduler.signals.loader import RuleLoader
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
+_LAST_NOTIFICATIONS_S = 2.0
 
 
 class DecidingProcess:
@@ -91,6 +97,10 @@ class DecidingProcess:
             return [*checks, Check("deciding-thread", True, "")]
         return checks + [Check(*check) for check in msgspec.json.decode(body)]
 
+    async def permit(self, call: PermitCall) -> bool:
+        body = await self._exchange(lambda number: Call(number, *call))
+        return msgspec.json.decode(body, type=bool)
+
     def answered(self, reply: Reply) -> None:
         """Hand an answer to the page that waits for it; called from the reader thread."""
         if self._loop is not None:
@@ -102,6 +112,9 @@ class DecidingProcess:
             future.set_result(reply.body)
 
     async def _ask(self, what: str) -> bytes:
+        return await self._exchange(lambda number: Ask(number, what))
+
+    async def _exchange(self, message: Callable[[int], Ask | Call]) -> bytes:
         if self.wire is None:
             raise ConnectionError("the deciding process is not connected")
         self._loop = asyncio.get_running_loop()
@@ -109,7 +122,7 @@ class DecidingProcess:
         number = self._number
         future: asyncio.Future[bytes] = self._loop.create_future()
         self._waiting[number] = future
-        self.wire.send(Ask(number, what))
+        self.wire.send(message(number))
         try:
             return await future
         finally:
@@ -129,6 +142,8 @@ class RefresherProcess:
         self._loader = RuleLoader(settings.rules, self._loaded, self._refused)
         self._loader.resume(start.loader)
         self._server = Server(settings.serving, self.pages)
+        self._notifier = Notifier(_source(settings), self._metrics)
+        self._notifier.start()  # before `run`: some events may have come already
         self._reloaded(rules)
         if self._refresher is not None:
             self._refresher.set_rules(rules)
@@ -145,6 +160,7 @@ class RefresherProcess:
             self._loader.poll()
             if self._refresher is not None:
                 self._refresher.tick()
+        self._notifier.stop(_LAST_NOTIFICATIONS_S)
 
     def receive(self, message: ToRefresher) -> None:
         match message:
@@ -152,6 +168,8 @@ class RefresherProcess:
                 self._refresher.set_identity(message.identity)
             case Reply():
                 self.pages.answered(message)
+            case Notification():
+                self._notifier.submit(message.event)
             case _:
                 pass
 
@@ -183,6 +201,12 @@ class RefresherProcess:
     def _refused(self, message: str) -> None:
         self._metrics.rules_last_reload_successful().set(0)
         self._wire.send(ReloadFailed(message))
+
+
+def _source(settings: Settings) -> str:
+    """Return the source of all events: that of the Lease, which replicas that stand in for each other share."""
+    election = settings.leader_election
+    return f"/vane/{election.resource_namespace}/{election.resource_name}"
 
 
 def main(fd: int) -> None:

@@ -20,6 +20,7 @@ import msgspec
 
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
+from scheduler.serve.cloud_event import Event
 from scheduler.settings import Settings
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.loader import LoaderState
@@ -58,6 +59,12 @@ class Reply(msgspec.Struct, frozen=True, tag=True):
     body: bytes
 
 
+class Notification(msgspec.Struct, frozen=True, tag=True):
+    """To the refresher: an event to deliver."""
+
+    event: Event
+
+
 class Answer(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: a finished query."""
 
@@ -84,14 +91,24 @@ class Ask(msgspec.Struct, frozen=True, tag=True):
     what: str
 
 
+class Call(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: somebody decides about a Pod that waits at Permit; the Reply is JSON, whether it did."""
+
+    number: int
+    namespace: str
+    name: str
+    allow: bool
+    message: str
+
+
 class Serving(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: it is ready; `problem` says why it cannot be."""
 
     problem: str = ""
 
 
-ToRefresher = Begin | Identity | Reply
-FromRefresher = Answer | Rules | ReloadFailed | Ask | Serving
+ToRefresher = Begin | Identity | Reply | Notification
+FromRefresher = Answer | Rules | ReloadFailed | Ask | Call | Serving
 
 Out = TypeVar("Out")
 In = TypeVar("In")
@@ -117,6 +134,11 @@ class Wire(Generic[Out, In]):
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
+
+    @property
+    def n_queued(self) -> int:
+        """About how many messages wait to be written."""
+        return self._outgoing.qsize()
 
     def send(self, message: Out) -> None:
         """Queue a message; never blocks."""

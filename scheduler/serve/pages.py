@@ -11,6 +11,8 @@ from aiohttp import web
 
 from scheduler.exposition import CONTENT_TYPE, render
 from scheduler.metrics import HealthMetrics
+from scheduler.serve import calls
+from scheduler.serve.calls import PermitCall
 
 RESOURCES_LIMIT_S: Final = 30.0
 """How long /metrics/resources waits for its source, which goes through all Pods."""
@@ -49,6 +51,10 @@ class PageSource(Protocol):
         """Return the checks of one of HEALTH_KINDS."""
         ...
 
+    async def permit(self, call: PermitCall) -> bool:
+        """Carry a call out, and return whether its Pod was waiting."""
+        ...
+
 
 def create_app(source: PageSource) -> web.Application:
     """Return the application with all pages; probes are open, and so are metrics until there is authentication."""
@@ -68,6 +74,14 @@ def create_app(source: PageSource) -> web.Application:
         answer = await _ask("/metrics/resources", source.resources(), RESOURCES_LIMIT_S)
         return answer if isinstance(answer, web.Response) else await _send_pieces(request, answer)
 
+    async def permit(request: web.Request) -> web.Response:
+        call = await calls.read_call(request)
+        if isinstance(call, web.Response):
+            return call
+        waiting = await _ask(request.path, source.permit(call))
+        return waiting if isinstance(waiting, web.Response) else calls.answer(call, waiting)
+
+    app.router.add_post(calls.PATH, permit)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/metrics/slis", slis)
     app.router.add_get("/metrics/resources", resources)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from scheduler.serve.calls import PermitCall
 from scheduler.serve.pages import Check
 
 
@@ -14,6 +15,8 @@ class Source:
         self.checks: list[Check] | BaseException | None = [Check("ping", True, "")]
         self.pieces: list[bytes] = []
         self.asked: list[str] = []
+        self.calls: list[PermitCall] = []
+        self.waiting: bool | None = True
 
     async def metrics(self) -> bytes:
         if self.page is None:
@@ -32,6 +35,12 @@ class Source:
         if isinstance(self.checks, BaseException):
             raise self.checks
         return self.checks or []
+
+    async def permit(self, call: PermitCall) -> bool:
+        self.calls.append(call)
+        if self.waiting is None:
+            await _stuck()
+        return bool(self.waiting)
 
 
 async def _stuck() -> None:

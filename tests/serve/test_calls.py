@@ -1,0 +1,139 @@
+"""`POST /permit/NAMESPACE/NAME`: who may call, what is taken, what is answered."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from http.client import HTTPSConnection
+from typing import Any, NamedTuple
+
+import pytest
+
+from scheduler.serve.calls import MAX_MESSAGE, PermitCall
+from scheduler.serve.http import Server
+from scheduler.settings import ServingSettings
+from tests.serve.source import Source
+from tests.serve.test_http import any_certificate, request
+from tests.support.ports import free_port
+
+JSON = "application/json"
+
+
+class Answered(NamedTuple):
+    status: int
+    body: Any
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+def server(source: Source) -> Iterator[Server]:
+    settings = ServingSettings(secure_port=free_port(), bind_address="0.0.0.0", unauthenticated_metrics=True)
+    server = Server(settings, source)
+    server.start()
+    yield server
+    server.stop()
+
+
+def call(
+    server: Server, body: object, path: str = "/permit/shop/web-1", content_type: str = JSON, host: str = "127.0.0.1"
+) -> Answered:
+    port = int(server.url.rpartition(":")[2])
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    connection = HTTPSConnection(host, port, timeout=10, context=any_certificate())
+    try:
+        connection.request("POST", path, data, {"Content-Type": content_type} if content_type else {})
+        response = connection.getresponse()
+        return Answered(response.status, json.loads(response.read()))
+    finally:
+        connection.close()
+
+
+def test_a_pod_that_waits_is_set_free(server: Server, source: Source) -> None:
+    assert call(server, {"allow": True}) == (200, {"waiting": True})
+    assert call(server, {"allow": False, "message": "not today"}) == (200, {"waiting": True})
+    assert call(server, {"allow": False}, content_type="application/json; charset=utf-8").status == 200
+    assert source.calls == [
+        PermitCall("shop", "web-1", True, ""),
+        PermitCall("shop", "web-1", False, "not today"),
+        PermitCall("shop", "web-1", False, ""),
+    ]
+
+
+def test_a_pod_that_does_not_wait(server: Server, source: Source) -> None:
+    source.waiting = False
+    message = "no Pod shop/web-1 waits here; of several replicas only the leader knows those that do"
+    assert call(server, {"allow": True}) == (404, {"waiting": False, "message": message})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(b"", "truncated", id="empty"),
+        pytest.param(b"allow", "malformed", id="no JSON"),
+        pytest.param(b"\xff", "malformed", id="no text"),
+        pytest.param([], "Expected `object`, got `array`", id="a list"),
+        pytest.param({}, "missing required field `allow`", id="no decision"),
+        pytest.param({"allow": "true"}, "Expected `bool`, got `str` - at `$.allow`", id="text"),
+        pytest.param({"allow": 1}, "Expected `bool`, got `int`", id="number"),
+        pytest.param({"allow": True, "Message": ""}, "unknown field `Message`", id="unknown field"),
+        pytest.param({"allow": True, "message": "go"}, "message: goes with allow false only", id="message on yes"),
+        pytest.param(
+            {"allow": False, "message": "x" * (MAX_MESSAGE + 1)}, "at most 1000 characters, got 1001", id="too long"
+        ),
+    ],
+)
+def test_bad_input_is_told_and_changes_nothing(server: Server, source: Source, body: object, words: str) -> None:
+    status, answer = call(server, body)
+    assert status == 400
+    assert words in answer["message"]
+    assert source.calls == []
+
+
+def test_a_form_of_some_web_page_is_refused(server: Server, source: Source) -> None:
+    for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
+        status, answer = call(server, {"allow": True}, content_type=content_type)
+        assert status == 415
+        assert answer["message"].endswith("Write application/json")
+    assert source.calls == []
+
+
+def test_only_this_machine_may_call(server: Server, source: Source) -> None:
+    # Not loopback, though it never leaves the machine: what counts is where it says it comes from.
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        host = probe.getsockname()[0]
+    status, answer = call(server, {"allow": True}, host=host)
+    assert status == 403
+    assert answer["message"] == "callers are not authenticated yet, so calls are taken from a loopback address only"
+    assert source.calls == []
+
+
+def test_other_methods_and_places(source: Source) -> None:
+    path = "/permit/shop/web-1"
+    local = Server(ServingSettings(secure_port=free_port()), source)
+    local.start()
+    try:
+        answer = request(local, path)
+        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+        assert request(local, path, "OPTIONS").status == 405
+        assert request(local, "/permit/shop", "POST").status == 404
+    finally:
+        local.stop()
+    assert source.calls == []
+
+
+def test_a_deciding_thread_that_does_not_answer(server: Server, source: Source) -> None:
+    source.waiting = None
+    connection = HTTPSConnection("127.0.0.1", int(server.url.rpartition(":")[2]), timeout=10, context=any_certificate())
+    connection.request("POST", "/permit/shop/web-1", b'{"allow": true}', {"Content-Type": JSON})
+    response = connection.getresponse()
+    assert (response.status, response.read()) == (503, b"/permit/shop/web-1: no answer in 2 s\n")
+    connection.close()
