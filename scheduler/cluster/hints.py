@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 
 from scheduler.cluster.ports import QueueProfile
+from scheduler.framework.answers import is_refusal, raised, wrong
 from scheduler.framework.events import ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
@@ -53,7 +54,11 @@ class Hints:
         return Strategy.AFTER_BACKOFF if self._is_hinted(entity, event) else Strategy.SKIP
 
     def run_pre_enqueue(self, entity: QueuedEntity) -> None:
-        """Set `gated_by` to the first plugin that keeps the entity out, the one that did so last time first."""
+        """Set `gated_by` to the first plugin that keeps the entity out, the one that did so last time first.
+
+        A plugin that raises lets it in with a `fault`, so that its attempt tells the Pod's owner.
+        """
+        entity.fault = None
         gate = "" if entity.problem else next((g for m in entity.members if (g := self._gate(m, entity))), "")
         entity.gated_by = gate
         if gate:
@@ -63,12 +68,15 @@ class Hints:
         plugins = self._profiles[pod.pod.spec.scheduler_name].pre_enqueue
         for plugin in sorted(plugins, key=lambda plugin: plugin.name != entity.gated_by):
             try:
-                refusal = plugin.pre_enqueue(pod)
-            except Exception:  # noqa: BLE001 - a plugin that raises keeps this one Pod out, and the flush asks again
-                _log.exception("PreEnqueue plugin %s raised for Pod %s, which stays out of the queue", plugin.name, pod)
+                refusal: object = plugin.pre_enqueue(pod)
+            except Exception as error:  # noqa: BLE001 - a plugin's fault fails this Pod's attempt only
+                entity.fault = entity.fault or raised(plugin, "PreEnqueue", error)
+                continue
+            if refusal is None:
+                continue
+            if is_refusal(refusal):
                 return plugin.name
-            if refusal is not None:
-                return plugin.name
+            entity.fault = entity.fault or wrong(plugin, "PreEnqueue", "", refusal, "a refusal or None")
         return ""
 
     def _rules_strategy(self, entity: QueuedEntity, event: ClusterEvent) -> Strategy:

@@ -24,6 +24,7 @@ from scheduler.cluster.hints import Hints, Strategy
 from scheduler.cluster.inflight import Attempt, InFlight
 from scheduler.cluster.nominator import Nominator
 from scheduler.cluster.ports import UNOBSERVED, QueueObserver, QueueProfile
+from scheduler.cluster.sorting import SortKey
 from scheduler.cluster.spread import Spread
 from scheduler.cluster.waiting import WaitingPool
 from scheduler.framework.events import (
@@ -53,7 +54,7 @@ class SchedulingQueue:
         observer: QueueObserver = UNOBSERVED,
     ) -> None:
         # One QueueSort for all profiles: the settings refuse any other configuration.
-        sort_key = next(iter(profiles.values())).queue_sort.sort_key
+        sort_key = SortKey(next(iter(profiles.values())).queue_sort)
         self._nominator = nominator
         self._timings = timings
         self._observer = observer

@@ -40,56 +40,56 @@ def prefilter_answer(plugin: Plugin, found: Any) -> PreFilterResult | Status:
     """Return a PreFilter plugin's answer as what it is."""
     if isinstance(found, PreFilterResult):
         if found.node_names is not None and not isinstance(found.node_names, frozenset | set):
-            raise _wrong(plugin, "PreFilter", "node names", found.node_names, "a frozenset or None")
+            raise wrong(plugin, "PreFilter", "node names", found.node_names, "a frozenset or None")
         return found
     if isinstance(found, Status) and (found.code is Code.SKIP or is_refusal(found)):
         return found
-    raise _wrong(plugin, "PreFilter", "", found, "PreFilterResult, SKIP or a refusal")
+    raise wrong(plugin, "PreFilter", "", found, "PreFilterResult, SKIP or a refusal")
 
 
 def rejections(plugin: Plugin, found: Any, shape: tuple[int, ...]) -> list[Rejection]:
     """Return a Filter plugin's answer; masks are bool of `shape`."""
     if not isinstance(found, Iterable):
-        raise _wrong(plugin, "Filter", "", found, "a sequence of Rejection")
+        raise wrong(plugin, "Filter", "", found, "a sequence of Rejection")
     answers = list(found)
     for one in answers:
         if not isinstance(one, Rejection):
-            raise _wrong(plugin, "Filter", "", one, "Rejection")
+            raise wrong(plugin, "Filter", "", one, "Rejection")
         mask: Any = one.mask
         if not isinstance(mask, np.ndarray):
-            raise _wrong(plugin, "Filter", "a mask", mask, f"a bool array of {shape}")
+            raise wrong(plugin, "Filter", "a mask", mask, f"a bool array of {shape}")
         if mask.shape != shape or mask.dtype != np.bool_:
             message = f'plugin "{plugin.name}" returns a mask of {mask.dtype} {mask.shape}, it should be bool {shape}'
             raise PluginError(plugin.name, "Filter", message)
         if one.code not in _REFUSALS:
-            raise _wrong(plugin, "Filter", "the code", one.code, "UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE")
+            raise wrong(plugin, "Filter", "the code", one.code, "UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE")
         if not isinstance(one.reason, str):
-            raise _wrong(plugin, "Filter", "the reason", one.reason, "a text")
+            raise wrong(plugin, "Filter", "the reason", one.reason, "a text")
     return answers
 
 
 def postfilter_answer(plugin: Plugin, found: Any) -> PostFilterResult:
     """Return a PostFilter plugin's answer as what it is."""
     if not isinstance(found, PostFilterResult):
-        raise _wrong(plugin, "PostFilter", "", found, "PostFilterResult")
+        raise wrong(plugin, "PostFilter", "", found, "PostFilterResult")
     refusal, node = found.refusal, found.nominated_node_name
     if refusal is not None and not is_refusal(refusal):
-        raise _wrong(plugin, "PostFilter", "the refusal", refusal, "a refusal or None")
+        raise wrong(plugin, "PostFilter", "the refusal", refusal, "a refusal or None")
     if node is not None and not isinstance(node, str):
-        raise _wrong(plugin, "PostFilter", "the nominated node", node, "a name or None")
+        raise wrong(plugin, "PostFilter", "the nominated node", node, "a name or None")
     return found
 
 
 def score_terms(plugin: Plugin, found: Any) -> list[ScoreTerm]:
     """Return a Score plugin's answer; what the terms hold is checked one by one."""
     if not isinstance(found, Iterable):
-        raise _wrong(plugin, "Score", "", found, "a sequence of ScoreTerm")
+        raise wrong(plugin, "Score", "", found, "a sequence of ScoreTerm")
     terms = list(found)
     for term in terms:
         if not isinstance(term, ScoreTerm):
-            raise _wrong(plugin, "Score", "", term, "ScoreTerm")
+            raise wrong(plugin, "Score", "", term, "ScoreTerm")
         if not isinstance(term.name, str):
-            raise _wrong(plugin, "Score", "the name of a term", term.name, "a text")
+            raise wrong(plugin, "Score", "the name of a term", term.name, "a text")
     return terms
 
 
@@ -106,7 +106,7 @@ def term_weight(plugin: Plugin, term: ScoreTerm, profile_weight: int) -> float:
 def scores(plugin: Plugin, found: Any, n: int, point: str = "Score") -> IntArray | FloatArray:
     """Return scores as int64 or float64 (n,)."""
     if not isinstance(found, np.ndarray):
-        raise _wrong(plugin, point, "scores", found, f"an array of ({n},)")
+        raise wrong(plugin, point, "scores", found, f"an array of ({n},)")
     if found.shape != (n,):
         message = f'plugin "{plugin.name}" returns scores of shape {found.shape}, it should be ({n},)'
         raise PluginError(plugin.name, point, message)
@@ -129,7 +129,8 @@ def check_range(plugin: Plugin, values: IntArray | FloatArray) -> None:
         raise PluginError(plugin.name, "Score", message)
 
 
-def _wrong(plugin: Plugin, point: str, what: str, found: object, expected: str) -> PluginError:
+def wrong(plugin: Plugin, point: str, what: str, found: object, expected: str) -> PluginError:
+    """Return the fault of a plugin that answered `found`; `what` names the part of its answer, "" is the whole."""
     shown = repr(found)
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
     subject = f"{what} " if what else ""

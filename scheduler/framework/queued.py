@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scheduler.errors import PluginError
 from scheduler.model.pods import PodInfo
 
 
@@ -27,6 +28,8 @@ class QueuedEntity:
         The PreEnqueue plugin that keeps it out of the queues, empty if none does.
     problem
         Why the Pod cannot be read; its attempt must fail with that text. Empty for readable Pods.
+    fault
+        What a PreEnqueue or QueueSort plugin got wrong about it; its attempt must fail with that.
     waits_for_update
         Refused for what it is, not for where it could go: nothing but its own update brings it back.
     first_active_s
@@ -45,6 +48,7 @@ class QueuedEntity:
     rejected_rules: frozenset[str] = frozenset()
     gated_by: str = ""
     problem: str = ""
+    fault: PluginError | None = None
     waits_for_update: bool = False
     first_active_s: float | None = None
     flushed_s: float | None = None

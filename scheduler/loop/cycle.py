@@ -106,6 +106,8 @@ class SchedulingCycle:
         try:
             if attempt.entity.problem:
                 raise InvalidObjectError(attempt.entity.problem)
+            if attempt.entity.fault is not None:
+                raise attempt.entity.fault
             return decide(attempt.pod, snapshot, attempt.profile, observer=self._observer)
         except UnsupportedPodError as error:
             self._failure.unsupported(attempt, error, self._clock())

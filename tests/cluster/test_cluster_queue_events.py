@@ -178,15 +178,28 @@ def test_gates_see_their_own_events_and_the_flush() -> None:
     assert queue.place_of("default/a") == "active"
 
 
-def test_a_gate_that_raises_keeps_the_pod_out_but_never_loses_it() -> None:
+def test_a_gate_that_raises_is_a_fault_of_the_next_attempt() -> None:
     barrier = Barrier()
     barrier.is_broken = True
     queue = make_queue({**FIT, "Barrier": tuple(barrier.events())}, (barrier,))
     queue.add(make_pod("a"), 0.0)
-    assert queue.place_of("default/a") == "gated"
+    entity = queue.pop(0.0)
+    assert entity is not None
+    assert str(entity.fault) == 'running PreEnqueue plugin "Barrier": broken barrier'
     barrier.is_broken = barrier.is_closed = False
-    queue.on_event(NODE_ADD, 1.0)
-    assert queue.place_of("default/a") == "active"
+    queue.requeue_error(entity, 0.0)
+    queue.tick(60.0)
+    entity = queue.pop(60.0)
+    assert entity is not None
+    assert entity.fault is None
+
+
+def test_a_gate_that_raises_does_not_open_the_others() -> None:
+    broken, closed = Barrier("Broken"), Barrier("Closed")
+    broken.is_broken = True
+    queue = make_queue(FIT, (broken, closed))
+    queue.add(make_pod("a"), 0.0)
+    assert queue.place_of("default/a") == "gated"
 
 
 # -- signals and rules ----------------------------------------------------------------------------------------
