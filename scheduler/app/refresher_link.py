@@ -101,6 +101,10 @@ class RefresherLink:
         self._lost.set()
         if self._wire is not None:
             self._wire.close()
+        self._await_end()
+
+    def _await_end(self) -> None:
+        """Wait for the process, whose wire is closed; it may not outlast that for long."""
         if self._process is not None:
             try:
                 self._process.wait(_END_S)
@@ -159,6 +163,7 @@ class RefresherLink:
             self._lost.wait()
             if self._ended.is_set():
                 return
+            self._await_end()
             log.error("the refresher process ended by itself; a new one is started", extra={"pause_s": self._pause_s})
             if self._ended.wait(self._pause_s):
                 return
