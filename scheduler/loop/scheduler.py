@@ -102,7 +102,7 @@ class SchedulingLoop:
     def run(self) -> Stop:
         """Decide until a Stop arrives, from the time on when we lead; return it once the binds under way have ended.
 
-        A bind that takes longer than 10 s to end is left to the next leader.
+        A bind that takes longer than 10 s to end is left to the next leader; so are all where we cannot go on.
         """
         self._wait_until(lambda: self.has_synced)
         if self._stop is None:
@@ -117,7 +117,8 @@ class SchedulingLoop:
             self._parts.binding.tick()
             if self._stop is None and self._leading:
                 self._parts.cycle.run_once()
-        self._drain()
+        if self._stop.exit_code == 0:
+            self._drain()
         return self._stop
 
     def apply(self, message: Message) -> None:
