@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from scheduler.kube.reflector import RestartObserver
 from scheduler.kube.transport import RequestObserver
 from scheduler.metrics import Metrics
@@ -18,6 +20,11 @@ class CountingQueue:
 
     def incoming(self, event: str, queue: str) -> None:
         self._metrics.queue_incoming_pods(event, queue).inc()
+
+
+def host_label(url: str) -> str:
+    """Return an API server as the label `host` of `rest_client_*` names it: host and port."""
+    return urlsplit(url).netloc
 
 
 def counting_requests(metrics: Metrics, host: str) -> RequestObserver:

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
 from scheduler.app.election import ElectionReports, election_settings
-from scheduler.app.observing import CountingQueue, counting_requests, counting_restarts
+from scheduler.app.observing import CountingQueue, counting_requests, counting_restarts, host_label
 from scheduler.app.profiles import build_profiles
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
@@ -118,7 +118,7 @@ class _Run:
         self._inbox = Inbox()
         self._metrics = Metrics(CollectorRegistry())
         self._metrics.build_info(__version__).set(1)
-        self._count_request = counting_requests(self._metrics, outside.api_server.host)
+        self._count_request = counting_requests(self._metrics, host_label(outside.api_server.host))
         self._binder = Binder(
             outside.api_server,
             on_result=lambda results: self._inbox.put(BinderSaid(results)),
@@ -209,7 +209,7 @@ class _Run:
             pages=Pages(world, metrics, clock),
             metrics=metrics,
             kinds=frozenset().union(*(profile.kinds for profile in profiles.values())),
-            api_server=self._outside.api_server.host,
+            api_server=host_label(self._outside.api_server.host),
             first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
             lease=settings.leader_election.resource_name if settings.leader_election.leader_elect else "",
         )

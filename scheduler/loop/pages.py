@@ -66,7 +66,9 @@ class Pages:
 
     def _update(self) -> None:
         metrics, cache, queue = self._metrics, self._world.cache, self._world.queue
-        for name, count in queue.counts().items():
+        metrics.settle()
+        # The last two are those of Pod groups, whose Pods are refused by name: they wait as unschedulable.
+        for name, count in {**queue.counts(), "incomplete": 0, "pending": 0}.items():
             metrics.pending_pods(name).set(count)
         metrics.unschedulable_pods.drop("plugin", lambda _: False)
         for (plugin, profile), count in queue.counts_by_plugin().items():
