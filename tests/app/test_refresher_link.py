@@ -138,8 +138,8 @@ def test_a_call_is_carried_to_the_deciding_thread_and_its_answer_back(
 
 def test_without_a_refresher_process_notifications_are_dropped_and_counted(own: Running, receiver: FakeApi) -> None:
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    (pid,) = [pid for pid in children if "refresher_process" in Path(f"/proc/{pid}/cmdline").read_text()]
-    os.kill(int(pid), signal.SIGKILL)
+    *_, pid = [pid for pid in children if "refresher_process" in Path(f"/proc/{pid}/cmdline").read_text()]
+    os.kill(int(pid), signal.SIGKILL)  # our own was started last
 
     def dropped() -> bool:
         own.link.notify(notify(receiver))
