@@ -62,7 +62,8 @@ def test_every_query_about_what_is_built_is_answered(
     wait_until(lambda: all(finite(prometheus, series) for series in recorded), 15.0, f"all of {recorded}")
 
     unanswered = {panel["title"]: panel["expr"] for panel in STOCK["panels"] if not finite(prometheus, panel["expr"])}
-    assert set(unanswered) == {panel["title"] for panel in STOCK["panels"] if "empty" in panel}, unanswered
+    rare = {panel["title"] for panel in STOCK["panels"] if "rare" in panel}
+    assert unanswered.keys() - rare == {panel["title"] for panel in STOCK["panels"] if "empty" in panel}, unanswered
 
 
 def test_alerts_are_quiet_while_it_runs_and_speak_when_it_is_gone(
