@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import ssl
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,15 +23,15 @@ from tests.support.waiting import wait_until
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 
-def shipped_roles() -> list[dict[str, Any]]:
-    """Return the ClusterRole and the Role that are shipped."""
-    documents = yaml.safe_load_all((_DEPLOY / "rbac.yaml").read_text())
+def shipped_roles(file: str = "rbac.yaml") -> list[dict[str, Any]]:
+    """Return the ClusterRole and the Role that are shipped in a file of deploy/."""
+    documents = yaml.safe_load_all((_DEPLOY / file).read_text())
     return [document for document in documents if document["kind"] in ("ClusterRole", "Role")]
 
 
-def grant_vane(api: KubeApi, user: str) -> None:
+def grant_vane(api: KubeApi, user: str, file: str = "rbac.yaml") -> None:
     """Give a user what the shipped roles allow: tests run with these rights and no others."""
-    for role in shipped_roles():
+    for role in shipped_roles(file):
         api.grant(user, role["rules"], namespace=role["metadata"].get("namespace"))
 
 
@@ -96,6 +98,19 @@ class VaneProcess:
                 return str(answer.read().decode())
         except OSError:
             return ""
+
+    def call(self, path: str, body: object) -> tuple[int, Any]:
+        """Post JSON, and return the status and the JSON of the answer."""
+        context = ssl._create_unverified_context()  # noqa: SLF001 - as above
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=5, context=context) as answer:
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
 
     def metric(self, series: str) -> float | None:
         """Return the value of one series, written as on the page; None if it is not there."""
