@@ -6,10 +6,10 @@ than `labels()`; still, hold the child where a loop counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 
 SIGNAL_STATES: Final = ("fresh", "fading", "absent")
 
@@ -64,6 +64,10 @@ class Family(Generic[Child]):
         if not self._registered:
             self._registered = True
             self._register(self._metric)
+
+    def render(self) -> bytes:
+        """Return the family's part of the page in Prometheus' text format, empty if it is not on the page."""
+        return generate_latest(self._metric) if self._registered else b""
 
     def drop(self, label: str, keep: Callable[[str], bool]) -> None:
         """Remove every series whose value of the label is not to be kept."""
@@ -270,6 +274,11 @@ class Metrics:
         self.notifications_pending = self._gauge(
             "vane_notifications_pending", "Notifications that wait to be delivered."
         )
+
+    @property
+    def families(self) -> Sequence[Family[Any]]:
+        """All families, in the order of the page."""
+        return self._families
 
     def before_page(self, settle: Callable[[], None]) -> None:
         """Have `settle` called before each page: for who counts where a Counter would be too dear."""

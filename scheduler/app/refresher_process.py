@@ -12,6 +12,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -36,8 +37,8 @@ from scheduler.app.wire import (
     Wire,
 )
 from scheduler.errors import ConfigError
-from scheduler.exposition import Page, merge, process_registry
-from scheduler.loop.pages import HEALTH, METRICS, MORE_RESOURCES, RESOURCES
+from scheduler.exposition import PAGE_LIFE_S, Page, merge, process_registry
+from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, RESOURCES
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.serve.calls import PermitCall
@@ -66,15 +67,27 @@ class DecidingProcess:
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._number = 0
+        self._collecting: asyncio.Task[bytes] | None = None
+        self._collected_until_s = 0.0
         self._listing: asyncio.Task[Sequence[bytes]] | None = None
         self.wire: Wire[FromRefresher, ToRefresher] | None = None
 
     async def metrics(self) -> bytes:
-        theirs = await self._ask(METRICS)
+        # One at a time, and for a second the same: a page asked for from the start takes the other's slices away.
+        if self._collecting is None or (self._collecting.done() and time.monotonic() >= self._collected_until_s):
+            self._collecting = asyncio.ensure_future(self._collect())
+        theirs = await asyncio.shield(self._collecting)
         pages = {name: page.render() for name, page in self._processes.items()}
         pages["deciding"] += theirs
         pages["refresher"] += self._own.render()
         return merge(pages)
+
+    async def _collect(self) -> bytes:
+        slices = [await self._ask(METRICS)]
+        while slices[-1]:
+            slices.append(await self._ask(MORE_METRICS))
+        self._collected_until_s = time.monotonic() + PAGE_LIFE_S
+        return b"".join(slices)
 
     async def resources(self) -> Sequence[bytes]:
         # One listing at a time, whoever asks: the deciding thread keeps no more than one.

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import msgspec
 import numpy as np
 
-from scheduler.exposition import Page
 from scheduler.loop.cycle import World
 from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
-from scheduler.metrics import Metrics
+from scheduler.metrics import Family, Metrics
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 
 METRICS = "metrics"
+MORE_METRICS = "metrics, more"
 RESOURCES = "resources"
 MORE_RESOURCES = "resources, more"
 HEALTH = "health"
+
+_SLICE_S = 0.001
+"""How long a slice of the metrics page is worked on, the family under way apart: all of it are 5 to 10 ms."""
 
 _LISTING_LIFE_S = 30.0
 """How long a listing that nobody goes on with keeps its Pods."""
@@ -29,33 +35,43 @@ class Pages:
         self._world = world
         self._metrics = metrics
         self._clock = clock
-        self._page = Page(metrics.registry, clock)
+        self._families: Iterator[Family[Any]] = iter(())
         self._listing: PodListing | None = None
         self._listing_ends_s = 0.0
 
     def answer(self, what: str, has_synced: bool, is_deciding: bool, is_standby: bool = False) -> bytes:
-        """Return what a page asks for.
+        """Return what a page asks for, a slice at a time, so that decisions go on in between.
 
-        The metrics page, or the next slice of a PodListing, which RESOURCES begins and MORE_RESOURCES goes on with:
-        nothing on a standby and before the first decision, as with kube-scheduler. Or the health checks as JSON:
-        [[name, ok, text], …]; a standby that has its lists is ready.
+        The metrics page, which METRICS begins and MORE_METRICS goes on with until nothing is left. A PodListing, by
+        RESOURCES and MORE_RESOURCES until NO_PODS: at once on a standby and before the first decision, as with
+        kube-scheduler. Or the health checks as JSON: [[name, ok, text], …]; a standby that has its lists is ready.
         """
         if self._listing is not None and self._clock() >= self._listing_ends_s:
             self._listing = None
-        if what == METRICS:
-            self._update()
-            return self._page.render()
-        if what == RESOURCES:
-            cache, queue = self._world.cache, self._world.queue
-            self._listing = PodListing(cache, queue) if is_deciding and not is_standby else None
+        if what in (METRICS, MORE_METRICS):
+            return self._next_families(what == METRICS)
         if what in (RESOURCES, MORE_RESOURCES):
-            return self._next_slice()
+            return self._next_pods(what == RESOURCES, is_deciding and not is_standby)
         checks = [("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet")]
         if not is_standby:
             checks.append(("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"))
         return msgspec.json.encode(checks)
 
-    def _next_slice(self) -> bytes:
+    def _next_families(self, is_first: bool) -> bytes:
+        began_s = self._clock()
+        if is_first:
+            self._update()
+            self._families = iter(self._metrics.families)
+        parts: list[bytes] = []
+        for family in self._families:
+            parts.append(family.render())
+            if parts[-1] and self._clock() - began_s >= _SLICE_S:
+                break
+        return b"".join(parts)
+
+    def _next_pods(self, is_first: bool, is_shown: bool) -> bytes:
+        if is_first:
+            self._listing = PodListing(self._world.cache, self._world.queue) if is_shown else None
         if self._listing is None:
             return NO_PODS
         self._listing_ends_s = self._clock() + _LISTING_LIFE_S

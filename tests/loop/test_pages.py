@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
+from scheduler.exposition import render
 from scheduler.loop.listing import NO_PODS, SLICE_PODS, PodFigures
-from scheduler.loop.pages import HEALTH, MORE_RESOURCES, RESOURCES, Pages
+from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, RESOURCES, Pages
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
@@ -71,3 +74,18 @@ def test_a_listing_that_nobody_goes_on_with_is_let_go(harness: Harness, pages: P
     harness.now_s += 31
     pages.answer(HEALTH, True, True)
     assert pages.answer(MORE_RESOURCES, True, True) == NO_PODS
+
+
+def test_the_metrics_page_comes_in_slices_that_are_the_whole(harness: Harness, pages: Pages) -> None:
+    whole = pages.answer(METRICS, True, True)
+    assert sorted(whole.splitlines()) == sorted(render(harness.metrics.registry).splitlines())
+    assert pages.answer(MORE_METRICS, True, True) == b""
+
+    harness.seconds_per_look = 0.0006
+    slices = [pages.answer(METRICS, True, True)]
+    while slices[-1]:
+        slices.append(pages.answer(MORE_METRICS, True, True))
+
+    assert len(slices) > 5
+    names = [re.findall(rb"^# TYPE (\S+)", page, re.M) for page in (whole, b"".join(slices))]
+    assert names[0] == names[1]
