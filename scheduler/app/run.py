@@ -53,7 +53,7 @@ from scheduler.signals.loader import RuleLoader
 log = logging.getLogger(__name__)
 
 _SWITCH_INTERVAL_S = 0.0005
-_DRAIN_EVENTS_S = 2.0
+_DRAIN_EVENTS_S = 1.0
 _STOP_REFLECTOR_S = 0.1
 _RELEASE_S = 2.0
 
@@ -176,15 +176,12 @@ class _Run:
         self._elector.start()
 
     def _end_writing(self, has_drained: bool) -> None:
-        """Hand the lease back once nothing is bound any more; Events may follow."""
-        if not has_drained:
-            # What it has left belongs to the next leader, so it must be gone before there is one.
-            self._binder.stop()
-        if self._elector is not None and not self._elector.release(_RELEASE_S):
-            log.warning("the lease was not handed back; another replica takes it when it has run out")
+        """Hand the lease back once nothing is written any more: another replica leads a moment later."""
         if has_drained:
             self._binder.drain(_DRAIN_EVENTS_S)
-            self._binder.stop()
+        self._binder.stop()
+        if self._elector is not None and not self._elector.release(_RELEASE_S):
+            log.warning("the lease was not handed back; another replica takes it when it has run out")
 
     def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic
