@@ -1,4 +1,4 @@
-"""What every filter and score plugin of the default chain has to hold, over random small clusters and Pods."""
+"""What every filter and score plugin, examples too, has to hold, over random small clusters and Pods."""
 
 from __future__ import annotations
 
@@ -37,11 +37,15 @@ from scheduler.model.rules import (
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import DEFAULT_CHAIN, default_chain
+from scheduler.plugins.examples.label_score import LabelScore, LabelScoreArgs
+from scheduler.plugins.examples.team_nodes import TEAM, TeamNodes
 from tests.builders import cluster_of, make_node, make_pod, snapshot_of
 
-FILTERS = [one.plugin for one in default_chain() if isinstance(one.plugin, FilterPlugin)]
-SCORES = [one.plugin for one in default_chain() if isinstance(one.plugin, ScorePlugin)]
-PLUGINS = [one.plugin for one in default_chain() if isinstance(one.plugin, FilterPlugin | ScorePlugin)]
+EXAMPLES = (TeamNodes(), LabelScore(LabelScoreArgs(label="zone", worst=9, best=-3)))
+EVERY = (*EXAMPLES, *(one.plugin for one in default_chain()))
+FILTERS = [plugin for plugin in EVERY if isinstance(plugin, FilterPlugin)]
+SCORES = [plugin for plugin in EVERY if isinstance(plugin, ScorePlugin)]
+PLUGINS = [plugin for plugin in EVERY if isinstance(plugin, FilterPlugin | ScorePlugin)]
 ALL: Rows = slice(None)
 
 every_plugin = pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
@@ -147,9 +151,8 @@ def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
         preferred = [{"weight": draw(st.integers(1, 100)), "preference": expression}]
         spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     ports = [{"hostPort": 80, "hostIP": draw(st.sampled_from(["", "10.0.0.1"]))}] if draw(st.booleans()) else []
-    return make_pod(
-        name, node=node, ports=ports, spec=spec, labels={"app": draw(st.sampled_from(["web", "db"]))}, **requests
-    )
+    labels = {"app": draw(st.sampled_from(["web", "db"])), TEAM: draw(st.sampled_from(["red", "blue"]))}
+    return make_pod(name, node=node, ports=ports, spec=spec, labels=labels, **requests)
 
 
 def state_of(plugin: object, pod: PodInfo, snapshot: Snapshot, rows: Rows, *, scoring: bool) -> tuple[bool, object]:
