@@ -87,6 +87,8 @@ class Notifier:
         """Start the thread, and return once it takes events."""
         opened: concurrent.futures.Future[_Inside] = concurrent.futures.Future()
         self._metrics.notifications_pending().set(0)
+        for result in ("delivered", "failed", "dropped"):
+            self._metrics.notifications(result)  # from 0 on, so that the first one is seen as an increase
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(opened)), name="notifier", daemon=True)
         self._thread.start()
         self._inside = opened.result(_START_LIMIT_S)
