@@ -15,13 +15,14 @@ from scheduler.app.chains import DEFAULT_WEIGHT, Line, Wanted, chains
 from scheduler.app.plugin_making import make_plugin
 from scheduler.app.plugin_sources import GROUP, NOT_BUILT, OURS, PluginSources
 from scheduler.errors import ConfigError
-from scheduler.framework.plugin import Plugin
+from scheduler.framework.plugin import BindPlugin, Plugin
 from scheduler.framework.profile import POINTS, Enabled, Profile
 from scheduler.plugins import DEFAULT_CHAIN, default_chain
 from scheduler.settings import Settings
 from scheduler.settings_scheduler import ALL, MULTI_POINT, PluginConfig, PluginLine, PluginSet, ProfileSettings
 
 _DEFAULTS: Final = tuple(Line(link.name, link.weight) for link in DEFAULT_CHAIN)
+_TAKES_ALL: Final = "DefaultBinder"
 _BLOCKING_POINTS: Final = ("preBind", "postBind")
 
 
@@ -184,12 +185,27 @@ class _Draft:
                 plugins[name] = make_plugin(self._classes[name], configs.get(name), place, self.clusters)
             except ConfigError as error:
                 self.problems.append(str(error))
+        if not self.problems:
+            self._check_reach(lines["bind"], places, plugins)
         if self.problems:
             return
         for point, chain in lines.items():
             self.points[point] = [Enabled(plugins[line.name], line.weight) for line in chain]
         name = lines["queueSort"][0].name
         self.queue_sort = (self._classes[name], configs[name].args if name in configs else {})
+
+    def _check_reach(self, chain: Sequence[Line], places: Mapping[str, str], plugins: Mapping[str, Plugin]) -> None:
+        """Refuse what DefaultBinder never lets bind elsewhere: Pods would be bound here without a word."""
+        names = [line.name for line in chain]
+        behind = names[names.index(_TAKES_ALL) + 1 :] if _TAKES_ALL in names else []
+        for name in behind:
+            plugin = plugins[name]
+            if isinstance(plugin, BindPlugin) and plugin.clusters():
+                self._problem(
+                    places[name],
+                    f"{name} binds in another cluster, and stands behind {_TAKES_ALL}, which takes every Pod. Disable"
+                    f" {_TAKES_ALL}, and enable it again after {name} for the Pods that {name} leaves",
+                )
 
     def _problem(self, place: str, message: str) -> None:
         self.problems.append(f"{place}: {message}")
