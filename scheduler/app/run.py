@@ -206,7 +206,10 @@ class _Run:
             pages=Pages(world, metrics, clock),
             metrics=metrics,
             kinds=frozenset().union(*(profile.kinds for profile in profiles.values())),
-            api_server=host_label(self._outside.api_server.host),
+            hosts={
+                cluster: host_label(connection.host)
+                for cluster, connection in {"": self._outside.api_server, **self._outside.clusters}.items()
+            },
             first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
             lease=settings.leader_election.resource_name if settings.leader_election.leader_elect else "",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
@@ -47,7 +47,7 @@ class Parts:
 
     `kinds` are the kinds of objects whose first lists are waited for; `first_answers_s` is how long the first
     decision waits at most for the signals' first answers. `lease` is the Lease's name, "" without leader election; with
-    one nothing is decided before a Led arrives.
+    one nothing is decided before a Led arrives. `hosts` are the API servers by cluster, "" for our own, as host:port.
     """
 
     world: World
@@ -59,7 +59,7 @@ class Parts:
     pages: Pages
     metrics: Metrics
     kinds: frozenset[str]
-    api_server: str
+    hosts: Mapping[str, str]
     first_answers_s: float
     lease: str = ""
 
@@ -215,14 +215,16 @@ class SchedulingLoop:
         gc.enable()
 
     def _binder_said(self, said: BinderSaid) -> None:
-        parts, host = self._parts, self._parts.api_server
+        parts = self._parts
         for message in said.messages:
             match message:
                 case BindResult():
                     parts.binding.finish(message)
                 case PatchResult():
+                    parts.metrics.patches(message.outcome).inc()
                     parts.instructions.patched(message)
                 case RequestsDone():
+                    host = parts.hosts[message.cluster]
                     parts.metrics.rest_client_requests(message.code, message.verb, host).inc(len(message.durations_s))
                     histogram = parts.metrics.rest_client_request_duration(message.verb, host)
                     for duration_s in message.durations_s:

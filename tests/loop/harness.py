@@ -106,7 +106,7 @@ class Harness:
             pages=Pages(self.world, metrics, self.clock),
             metrics=metrics,
             kinds=frozenset({"Node", "Pod"}),
-            api_server="https://api",
+            hosts={"": "api:443"},
             first_answers_s=first_answers_s,
         )
         self.loop = self.loop_with(self.clock)
