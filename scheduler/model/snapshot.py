@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from scheduler.errors import StaleSnapshotError
+from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
@@ -70,6 +71,14 @@ class Snapshot:
     def memo(self) -> Memo:
         """What earlier cycles derived from columns that are still the same."""
         return self._state.memo
+
+    def by_row(self, key: Hashable, compute: Callable[[Rows], IntArray]) -> IntArray:
+        """Return int64 (n_rows,), computed now only for the rows that have changed since it was asked for last.
+
+        `compute` may read, for a row, only that row's node columns and what the key says: nothing of Pods elsewhere,
+        of signals or of the clock.
+        """
+        return self._state.row_memo.column(key, self._state.nodes, compute)
 
     @property
     def nominated(self) -> dict[str, dict[str, PodInfo]]:

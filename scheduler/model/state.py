@@ -10,6 +10,7 @@ from scheduler.model.memo import Memo
 from scheduler.model.nodes import NodeTable
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
+from scheduler.model.row_memo import RowMemo
 
 
 class PodListener(Protocol):
@@ -25,7 +26,7 @@ class ClusterState:
     """Nodes, the Pods on them and what the indexes count. Only the owner thread may change it.
 
     `nominated` holds pending Pods that preemption has promised a node, by node name.
-    `epoch` grows with every change that a Snapshot must not survive. `memo` outlives snapshots.
+    `epoch` grows with every change that a Snapshot must not survive. `memo` and `row_memo` outlive snapshots.
     """
 
     nodes: NodeTable = field(default_factory=NodeTable)
@@ -34,6 +35,7 @@ class ClusterState:
     nominated: dict[str, dict[str, PodInfo]] = field(default_factory=dict)
     epoch: int = 0
     memo: Memo = field(default_factory=Memo)
+    row_memo: RowMemo = field(default_factory=RowMemo)
 
     def set_node(self, node: Node) -> int:
         self.epoch += 1

@@ -12,6 +12,7 @@ from scheduler.model.arrays import BoolArray, FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.requests import Amounts
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
 from scheduler.plugins.resource_scoring import DEFAULT_RESOURCES, Weights, check_weights, divisor, fills
 
 
@@ -32,13 +33,18 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         return amounts if any(amounts.values()) else SKIP
 
     def score(self, state: Amounts, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        parts = list(fills(snapshot.nodes, rows, self._resources, state, nonzero=False))
-        n = len(snapshot.nodes.alive[rows])
+        nodes = snapshot.nodes
+        column = snapshot.by_row((self, tuple(state.items())), lambda rows: self._scores(nodes, rows, state))
+        return (ScoreTerm(self.name, column, is_column=True),)
+
+    def _scores(self, nodes: NodeView, rows: Rows, amounts: Amounts) -> IntArray:
+        parts = list(fills(nodes, rows, self._resources, amounts, nonzero=False))
+        n = len(nodes.alive[rows])
         counted = [part.capacity > 0 for part in parts]
         after = _balance([_share(part.requested, part.capacity) for part in parts], counted, n)
         before = _balance([_share(part.used, part.capacity) for part in parts], counted, n)
         half = MAX_NODE_SCORE // 2
-        return (ScoreTerm(self.name, half + (half + after - before) // 2),)
+        return half + (half + after - before) // 2
 
 
 def _share(requested: IntArray, capacity: IntArray) -> FloatArray:

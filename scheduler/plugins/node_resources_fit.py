@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, ScorePlugin
 from scheduler.framework.status import Code, PreFilterResult, Rejection, ScoreTerm
-from scheduler.model.arrays import Rows
+from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.requests import (
@@ -92,10 +92,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
     def score(self, state: Amounts, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return the configured strategy's score; containers that ask for nothing count with defaults."""
-        args = self._args
-        parts = list(fills(snapshot.nodes, rows, args.resources, self._scored(pod), nonzero=True))
-        n = len(snapshot.nodes.alive[rows])
-        return (ScoreTerm(self.name, mean_score(args.strategy, parts, self._shape_table, n)),)
+        args, nodes, amounts = self._args, snapshot.nodes, self._scored(pod)
+
+        def scores(rows: Rows) -> IntArray:
+            parts = list(fills(nodes, rows, args.resources, amounts, nonzero=True))
+            return mean_score(args.strategy, parts, self._shape_table, len(nodes.alive[rows]))
+
+        column = snapshot.by_row((self, tuple(amounts.items())), scores)
+        return (ScoreTerm(self.name, column, is_column=True),)
 
     def events(self) -> Sequence[EventInterest]:
         return (
