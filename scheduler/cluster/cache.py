@@ -167,6 +167,7 @@ class Cache:
         if known is None:
             self._put(pod, node_name, problem=problem)
             return True
+        is_alike = pod.inherit(known.pod) and not (problem or known.problem) and _occupies_the_same(known.pod, pod)
         if known.is_assumed:
             if known.node_name != node_name:
                 _log.warning("Pod %s was assumed on %s but is bound to %s", pod, known.node_name, node_name)
@@ -174,7 +175,7 @@ class Cache:
             return False
         elif known.node_name != node_name:
             raise CacheCorruptedError(f"Pod {pod} is on {known.node_name}, but an update shows it on {node_name}")
-        elif not (problem or known.problem) and _occupies_the_same(known.pod, pod):
+        if is_alike and known.node_name == node_name:
             self._swap(known, pod)
             return True
         self._take(known, keep_row=known.node_name == node_name)
@@ -216,11 +217,12 @@ class Cache:
             nodes.release_row(row)
 
     def _swap(self, known: CachedPod, pod: PodInfo) -> None:
-        """Replace a Pod that occupies what it did: the row has not changed for anyone who counts."""
+        """Replace or confirm a Pod that occupies what it did: the row has not changed for anyone who counts."""
         self._check_on_row(known)
         self.state.epoch += 1
         self.state.pods[known.row][pod.uid] = pod
         self._pods[pod.uid] = CachedPod(pod, known.node_name, known.row)
+        self._n_assumed -= known.is_assumed
 
     def _check_on_row(self, known: CachedPod) -> None:
         if known.pod.uid not in self.state.pods.get(known.row, {}):
@@ -282,11 +284,10 @@ def _usage_problem(pod: PodInfo) -> str:
 
 
 def _occupies_the_same(old: PodInfo, new: PodInfo) -> bool:
-    if _usage_problem(new):
-        return False
+    """Return whether two versions of one spec count alike for everyone."""
     before, after = old.pod, new.pod
     return (
-        before.spec == after.spec
+        not _usage_problem(new)
         and old.labels == new.labels
         and old.usage == new.usage
         and before.metadata.deletion_timestamp == after.metadata.deletion_timestamp

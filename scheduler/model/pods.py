@@ -7,8 +7,8 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model.hashing import hash64
-from scheduler.model.objects import Container, ContainerPort, Labels, Pod
-from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests
+from scheduler.model.objects import Container, ContainerPort, Labels, Pod, PodSpec
+from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -21,6 +21,20 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key}, uid={self.uid})"
+
+    def inherit(self, older: PodInfo) -> bool:
+        """Take over what was worked out for an earlier version, as far as it still holds.
+
+        Return whether the two specs differ in nothing but the node, which is what a bind changes.
+        """
+        before, after = older.pod, self.pod
+        if not _is_same_spec(before.spec, after.spec):
+            return False
+        is_usage_same = usage_status(before) == usage_status(after)
+        for name in (*_FROM_SPEC, *_FROM_STATUS) if is_usage_same else _FROM_SPEC:
+            if name in older.__dict__:
+                self.__dict__[name] = older.__dict__[name]
+        return True
 
     @property
     def uid(self) -> str:
@@ -89,6 +103,16 @@ class PodInfo:
         owners = [owner.uid for owner in metadata.owner_references or [] if owner.controller]
         fields = (metadata.namespace, metadata.labels or {}, owners, self.pod.spec)
         return hash64(_encoder.encode(fields).decode())
+
+
+_FROM_SPEC = ("requests", "scored_requests", "host_ports")
+_FROM_STATUS = ("usage",)
+
+
+def _is_same_spec(before: PodSpec, after: PodSpec) -> bool:
+    if before.node_name != after.node_name:
+        before = msgspec.structs.replace(before, node_name=after.node_name)
+    return before == after
 
 
 def _ports(container: Container) -> list[ContainerPort]:

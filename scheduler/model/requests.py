@@ -114,6 +114,18 @@ def placed_usage(pod: Pod) -> tuple[Amounts, tuple[int, int]]:
     return _counted(plain), (_rounded(CPU, padded.get(CPU, 0)), _rounded(MEMORY, padded.get(MEMORY, 0)))
 
 
+def usage_status(pod: Pod) -> tuple[object, ...]:
+    """Return what `placed_usage` reads of the status; all else that it reads is spec."""
+    status = pod.status
+    return (
+        status.container_statuses or [],
+        status.init_container_statuses or [],
+        status.resources,
+        status.allocated_resources,
+        _is_resize_infeasible(pod),
+    )
+
+
 def described_resources(pod: Pod) -> tuple[Amounts, Amounts]:
     """Return (requests, limits) as `/metrics/resources` shows them, in nano-units: the spec's, whatever their names.
 

@@ -46,6 +46,29 @@ def test_the_watch_confirms_an_assumption_and_it_cannot_be_forgotten_any_more() 
     assert_recount_agrees(cache)
 
 
+def test_a_confirmation_that_brings_nothing_but_the_node_touches_no_row() -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a", cpu="500m", version="1"), "n1")
+    generation = cache.state.nodes.generation
+    confirmed = make_pod("a", cpu="500m", version="2", node="n1")
+    assert cache.add_pod(confirmed)
+    assert cache.state.nodes.generation == generation
+    known = cache.get("default/a")
+    assert known is not None
+    assert (known.pod, known.is_assumed) == (confirmed, False)
+    assert cache.counts() == {"nodes": 2, "pods": 1, "assumed_pods": 0}
+    assert_recount_agrees(cache)
+
+
+def test_a_confirmation_that_has_begun_to_be_resized_counts_anew() -> None:
+    cache = make_cache()
+    cache.assume(make_pod("a", cpu="500m"), "n1")
+    allotted = {"containerStatuses": [{"name": "c0", "allocatedResources": {"cpu": "2"}}]}
+    assert cache.add_pod(make_pod("a", cpu="500m", node="n1", status=allotted))
+    assert cpu_on(cache, "n1") == 2000
+    assert_recount_agrees(cache)
+
+
 def test_a_pod_bound_elsewhere_than_assumed_moves(caplog: pytest.LogCaptureFixture) -> None:
     cache = make_cache()
     cache.assume(make_pod("a", cpu="500m"), "n1")
