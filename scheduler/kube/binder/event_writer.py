@@ -21,6 +21,9 @@ MAX_QUEUED = 10_000
 
 N_WRITERS = 16
 
+N_BESIDE_BINDS = 4
+"""So many write while binds wait for their turn: an API server that is busy is to bind first, Events can come after."""
+
 _MAX_TRIES = 12
 _SLEEP_S = 10.0
 _SLEEP_JITTER = 0.25
@@ -29,13 +32,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class EventWriter:
-    """Writes Events and series, a few at a time; what does not fit the queue is dropped and counted."""
+    """Writes Events and series, a few at a time; what does not fit the queue is dropped and counted.
 
-    def __init__(self, http: ApiHttp, series: EventSeries, on_dropped: Callable[[], None], chance: Chance) -> None:
+    While `are_binds_waiting` they are fewer, unless the queue is half full.
+    """
+
+    def __init__(
+        self,
+        http: ApiHttp,
+        series: EventSeries,
+        on_dropped: Callable[[], None],
+        chance: Chance,
+        are_binds_waiting: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._http = http
         self._series = series
         self._on_dropped = on_dropped
         self._chance = chance
+        self._are_binds_waiting = are_binds_waiting
         self._queue: deque[EventRecord] = deque()
         self._n_writing = 0
         self._writers: set[asyncio.Task[None]] = set()
@@ -67,13 +81,21 @@ class EventWriter:
             self._on_dropped()
             return
         self._queue.append(record)
-        if len(self._writers) < N_WRITERS:
-            writer = asyncio.create_task(self._drain())
-            self._writers.add(writer)
+        self._add_writer()
+
+    def _n_writers(self) -> int:
+        is_second = self._are_binds_waiting() and len(self._queue) < MAX_QUEUED // 2
+        return N_BESIDE_BINDS if is_second else N_WRITERS
+
+    def _add_writer(self) -> None:
+        if self._queue and len(self._writers) < self._n_writers():
+            self._writers.add(asyncio.create_task(self._drain()))
 
     async def _drain(self) -> None:
         try:
-            while self._queue:
+            while self._queue and len(self._writers) <= self._n_writers():
+                # Each brings another one back, once binds wait no longer.
+                self._add_writer()
                 record = self._queue.popleft()
                 self._n_writing += 1
                 try:

@@ -51,7 +51,7 @@ from scheduler.kube.binder.messages import (
     Unauthorized,
 )
 from scheduler.kube.binder.patches import PodPatches
-from scheduler.kube.binder.pods import FailureReports, PodBinder
+from scheduler.kube.binder.pods import MAX_BINDS, FailureReports, PodBinder
 from scheduler.kube.binder.retry import Chance
 from scheduler.kube.endpoint import TlsFilesError
 
@@ -119,7 +119,7 @@ class Worker:
         self._connect(connection)
         http = self._servers[connection.cluster]
         series = EventSeries(socket.gethostname(), time.time_ns, lambda: str(uuid.uuid4()))
-        self._events = EventWriter(http, series, outbox.event_dropped, chance)
+        self._events = EventWriter(http, series, outbox.event_dropped, chance, lambda: self._n_under_way > MAX_BINDS)
         self._reports = FailureReports(http, time.time_ns, chance)
         self._fence = Fence(AlarmTimer())
         self._binder = PodBinder(self._servers, self._reports, self._events.submit, self._fence, time.monotonic, chance)
