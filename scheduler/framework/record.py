@@ -15,6 +15,9 @@ from scheduler.model.snapshot import Snapshot
 
 BEST_NODES = 20
 
+_FIRST_DEPTH = 1_000
+_DEEPER = 8
+
 
 @dataclass(frozen=True, slots=True)
 class RefusalCount:
@@ -126,16 +129,29 @@ def record_of(
 def _best(decision: Decision) -> IntArray:
     """Return indices into `feasible`: the chosen node, then the others by falling total."""
     total = decision.total
-    if len(total) > BEST_NODES:
-        top = np.argpartition(-total, BEST_NODES - 1)[:BEST_NODES]
-    else:
-        top = np.arange(len(total))
+    top = _highest(total)
     is_other = decision.feasible[top] != decision.row
     order: IntArray = top[np.lexsort((is_other, -total[top]))]
     if decision.is_scheduled and (len(order) == 0 or decision.feasible[order[0]] != decision.row):
         chosen = np.flatnonzero(decision.feasible == decision.row)
         order = np.concatenate([chosen, order[:-1]])
     return order
+
+
+def _highest(total: IntArray) -> IntArray:
+    """Return the indices of the 20 highest totals, in no order, or of all if there are no more.
+
+    Totals lie close together at the top, so a few looks at what is near the highest find a handful to sort: a
+    fraction of what partitioning all of them costs.
+    """
+    if len(total) <= BEST_NODES:
+        return np.arange(len(total))
+    highest, depth = int(total.max()), 0
+    near: IntArray = np.flatnonzero(total >= highest)
+    while len(near) < BEST_NODES:
+        depth = _FIRST_DEPTH if depth == 0 else _DEEPER * depth
+        near = np.flatnonzero(total >= highest - depth)
+    return near[np.argpartition(-total[near], BEST_NODES - 1)[:BEST_NODES]] if len(near) > BEST_NODES else near
 
 
 def _count(refusal: Refusal) -> RefusalCount:

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.framework.decide import decide
+from scheduler.framework.record import BEST_NODES, record_of
+from tests.builders import default_profile, make_node, make_pod, snapshot_of
+
+
+@given(cpus=st.lists(st.integers(1, 64), min_size=1, max_size=60))
+def test_a_record_keeps_the_best_nodes_in_order(cpus: list[int]) -> None:
+    snapshot = snapshot_of(make_node(f"n{i}", cpu=cpu) for i, cpu in enumerate(cpus))
+    pod = make_pod(cpu="1")
+    decision = decide(pod, snapshot, default_profile())
+    record = record_of(pod, snapshot, decision, "vane", 0.0)
+
+    highest = np.sort(decision.total)[::-1][:BEST_NODES]
+    assert record.total.tolist() == highest.tolist()
+    assert record.best_nodes[0] == decision.node_name
+    assert len(set(record.best_nodes)) == min(len(cpus), BEST_NODES)
+    by_name = {
+        snapshot.nodes.names[row]: int(total) for row, total in zip(decision.feasible, decision.total, strict=True)
+    }
+    assert [by_name[name] for name in record.best_nodes] == record.total.tolist()
