@@ -92,7 +92,8 @@ class Track:
         _wait_for_events(timeline, n_pods)
         bound_s = sorted(timeline.bound_s.values())[int(_WARM_UP * n_pods) :]
         first_s, last_s = bound_s[0], bound_s[-1]
-        own, servers = self._cpu_ms(first_s, max(last_s, *timeline.event_s), len(bound_s))
+        ended_s = max(last_s, *timeline.event_s)
+        own, servers = self._cpu_ms(first_s, ended_s, len(bound_s))
         used = [one for label, one in memory().items() if label not in _SERVERS]
         return Burst(
             binds_per_s=(len(bound_s) - 1) / (last_s - first_s),
@@ -102,6 +103,7 @@ class Track:
             events_per_pod=len(timeline.event_s) / n_pods,
             rss_mib=sum(one.rss for one in used),
             pss_mib=sum(one.pss for one in used),
+            strangers=self._cpu.strangers(first_s, ended_s),
         )
 
     def _steady(self, timeline: Timeline, competitor: Competitor) -> Steady:

@@ -29,7 +29,10 @@ are on, leader election is off. Vane runs without rules. `make bench` repeats th
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """A backlog bound as fast as can be. `servers` are etcd and kube-apiserver; memory is taken at the end."""
+    """A backlog bound as fast as can be. `servers` are etcd and kube-apiserver; memory is taken at the end.
+
+    `strangers` is the part of the machine, 0..1, that went to programs which have nothing to do with the race.
+    """
 
     binds_per_s: float
     cpu_ms_per_pod: float
@@ -38,6 +41,7 @@ class Burst:
     events_per_pod: float
     rss_mib: float
     pss_mib: float
+    strangers: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class Turn:
         text = (
             f"{self.n_nodes} nodes, round {self.number}, {self.competitor}: {burst.binds_per_s:.0f} binds/s, "
             f"{burst.cpu_ms_per_pod:.2f} CPU-ms per Pod ({_parts(burst)}; servers {burst.servers_cpu_ms_per_pod:.2f}), "
-            f"{burst.events_per_pod:.2f} Events per Pod, {burst.rss_mib:.0f} MiB"
+            f"{burst.events_per_pod:.2f} Events per Pod, {burst.rss_mib:.0f} MiB, "
+            f"strangers {burst.strangers:.1%}"
         )
         if steady is not None:
             text += (
@@ -106,10 +111,12 @@ def write(folder: Path, turns: Sequence[Turn], n_pods: int, rate_per_s: float) -
     method = _METHOD.format(
         kubernetes=KUBERNETES, n_rounds=max(turn.number for turn in turns), n_pods=n_pods, rate=rate_per_s
     )
+    strangers = max(turn.burst.strangers for turn in turns)
     text = (
         f"# Vane beside kube-scheduler\n\n{table(turns)}\n\n{about['machine']}, {about['date']}, "
         f"Vane {__version__}, kube-scheduler {KUBERNETES}. Ratios of one run can be compared, absolute figures only "
-        f"on one machine.\n\n{method}\n"
+        f"on one machine. Programs foreign to the race took at most {strangers:.1%} of the machine in any turn.\n\n"
+        f"{method}\n"
     )
     (folder / "RESULTS.md").write_text(text)
 

@@ -49,11 +49,12 @@ def label(pid: int) -> str:
 
 
 class CpuSampler:
-    """Notes the CPU time of every process below this one 20 times a second, from a thread."""
+    """Notes the CPU time of every process below this one, and of the machine, 20 times a second, from a thread."""
 
     def __init__(self, interval_s: float = 0.05) -> None:
         self._interval_s = interval_s
         self._samples: dict[int, list[tuple[float, float]]] = {}
+        self._machine: list[tuple[float, float]] = []
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -66,21 +67,37 @@ class CpuSampler:
 
     def cpu_s(self, from_s: float, to_s: float) -> dict[str, float]:
         """Return label -> CPU seconds between two times of `wall_clock_s`, of the processes that still run."""
-        used = {}
-        for pid in descendants(os.getpid()):
-            samples = self._samples.get(pid)
-            if samples:
-                at_s, cpu_s = np.array(samples).T
-                before, after = np.interp([from_s, to_s], at_s, cpu_s)
-                used[label(pid)] = float(after - before)
-        return used
+        running = [pid for pid in descendants(os.getpid()) if self._samples.get(pid)]
+        return {label(pid): _between(self._samples[pid], from_s, to_s) for pid in running}
+
+    def strangers(self, from_s: float, to_s: float) -> float:
+        """Return what part of the machine, 0..1, went to others than this process and those that run below it.
+
+        A little is the kernel's own; much means that the figures of this time are not to be trusted.
+        """
+        ours_s = sum(self.cpu_s(from_s, to_s).values()) + _between(self._samples[os.getpid()], from_s, to_s)
+        all_s = _between(self._machine, from_s, to_s)
+        return max(0.0, all_s - ours_s) / ((to_s - from_s) * (os.cpu_count() or 1))
 
     def _run(self) -> None:
         while not self._ended.wait(self._interval_s):
-            for pid in descendants(os.getpid()):
+            self._machine.append((wall_clock_s(), _machine_cpu_s()))
+            for pid in (os.getpid(), *descendants(os.getpid())):
                 cpu_s = _cpu_s(pid)
                 if cpu_s is not None:
                     self._samples.setdefault(pid, []).append((wall_clock_s(), cpu_s))
+
+
+def _between(samples: list[tuple[float, float]], from_s: float, to_s: float) -> float:
+    at_s, cpu_s = np.array(samples).T
+    before, after = np.interp([from_s, to_s], at_s, cpu_s)
+    return float(after - before)
+
+
+def _machine_cpu_s() -> float:
+    # user nice system idle iowait irq softirq steal, summed over all CPUs; steal is time that other machines took.
+    fields = [int(word) for word in _read(_PROC / "stat").split("\n", 1)[0].split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / _TICKS_PER_S
 
 
 def _cpu_s(pid: int) -> float | None:
