@@ -97,6 +97,7 @@ class Track:
         used = [one for label, one in memory().items() if label not in _SERVERS]
         return Burst(
             binds_per_s=(len(bound_s) - 1) / (last_s - first_s),
+            done_per_s=(len(bound_s) - 1) / (ended_s - first_s),
             cpu_ms_per_pod=sum(own.values()),
             cpu_ms_per_pod_of=own,
             servers_cpu_ms_per_pod=sum(servers.values()),

@@ -179,6 +179,10 @@ class BindingCycle:
             reason = f"rejected due to timeout after waiting {timeout_s:g}s at plugin {plugin}"
             self._let_go(uid, RefusedError(plugin, Status(Code.UNSCHEDULABLE, (reason,))))
 
+    def flush(self) -> None:
+        """Have sent what was asked for so far: no Pod is waiting to be decided."""
+        self._binder.flush()
+
     def next_deadline(self) -> float | None:
         """Return when `tick` next has something to do, in monotonic seconds."""
         return self._waiting.next_deadline()

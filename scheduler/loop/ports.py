@@ -25,3 +25,6 @@ class Binder(Protocol):
     def report_failure(self, report: FailureReport) -> None: ...
 
     def event(self, request: EventRequest) -> None: ...
+
+    def flush(self) -> None:
+        """Send what was asked for so far without waiting for more."""

@@ -115,8 +115,8 @@ class SchedulingLoop:
             self._apply_waiting(self._patience_s())
             self._look_after_now_and_then()
             self._parts.binding.tick()
-            if self._stop is None and self._leading:
-                self._parts.cycle.run_once()
+            if self._stop is None and self._leading and not self._parts.cycle.run_once():
+                self._parts.binding.flush()
         if self._stop.exit_code == 0:
             self._drain()
         return self._stop

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from scheduler.kube.binder.binder import BinderTimes
 from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
 from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
+from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token, token_from_file
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, raw, replies, resets, status
@@ -39,6 +41,17 @@ def test_binds_and_writes_the_event(server: FakeApi, running: Running) -> None:
     (event,) = server.of("POST", EVENTS_PATH)
     assert event.json["note"] == "Successfully assigned default/a to n1"
     assert {(one.verb, one.code) for one in running.requests} == {("POST", "201")}
+
+
+def test_what_is_flushed_waits_for_no_company(
+    server: FakeApi, connection: Connection, start: Callable[..., Running]
+) -> None:
+    server.script("POST", BIND_PATH, CREATED)
+    server.script("POST", EVENTS_PATH, CREATED)
+    running = start(connection, times=BinderTimes(batch_wait_s=60.0))
+    running.binder.bind(BindRequest(pod=POD, node_name="n1", scheduler_name="vane"))
+    running.binder.flush()
+    wait_until(lambda: running.results, timeout=10)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +192,7 @@ def test_a_rotated_token_is_handed_over_before_anyone_refuses_the_old_one(
     (tmp_path / "..data").symlink_to("A")
     path = str(tmp_path / "..data" / "token")
     credentials = Credentials(lambda: token_from_file(path, lifetime_s=0.05))
-    running = start(connection_to(server.host, credentials), credentials_check_s=0.05)
+    running = start(connection_to(server.host, credentials), times=BinderTimes(credentials_check_s=0.05))
     server.script("POST", BIND_PATH, CREATED)
     server.script("POST", EVENTS_PATH, replies(201, {}))
     assert running.bind().outcome == "bound"

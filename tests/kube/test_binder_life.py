@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from scheduler.kube.binder import messages
+from scheduler.kube.binder.binder import BinderTimes
 from scheduler.kube.binder.http import ApiHttp
 from scheduler.kube.binder.messages import BinderConnection, BindRequest, Unauthorized
 from scheduler.kube.binder.pods import MAX_BINDS
@@ -52,7 +53,7 @@ def test_credentials_are_asked_for_again_after_a_fault(server: FakeApi, start: C
 
     server.script("POST", BIND_PATH, CREATED)
     server.script("POST", EVENTS_PATH, replies(201, {}))
-    running = start(connection_to(server.host, Credentials(fetch)), credentials_check_s=0.05)
+    running = start(connection_to(server.host, Credentials(fetch)), times=BinderTimes(credentials_check_s=0.05))
 
     def last_header() -> str:
         running.bind()

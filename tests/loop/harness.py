@@ -55,6 +55,7 @@ class RecordingBinder:
     events: list[EventRequest] = field(default_factory=list)
     patches: list[PatchRequest] = field(default_factory=list)
     on_bind: Callable[[], None] = lambda: None
+    on_flush: Callable[[], None] = lambda: None
 
     def bind(self, request: BindRequest) -> None:
         self.binds.append(request)
@@ -68,6 +69,9 @@ class RecordingBinder:
 
     def event(self, request: EventRequest) -> None:
         self.events.append(request)
+
+    def flush(self) -> None:
+        self.on_flush()
 
 
 class Harness:

@@ -11,6 +11,7 @@ import pytest
 from scheduler.framework.plugin import FilterPlugin
 from scheduler.framework.status import Rejection
 from scheduler.kube.watching import Changed
+from scheduler.loop.messages import Stop
 from scheduler.model.arrays import Rows
 from scheduler.model.objects import UnreadablePod, decode_pod
 from scheduler.model.pods import PodInfo
@@ -54,6 +55,22 @@ def test_the_next_pod_sees_what_the_one_before_was_assumed_to_take(harness: Harn
     assert report.reason == "Unschedulable"
     assert report.message == "0/2 nodes are available: 2 Insufficient cpu."
     assert harness.world.queue.counts()["unschedulable"] == 1
+
+
+def test_binds_are_flushed_once_no_pod_is_waiting(harness: Harness) -> None:
+    for number in range(3):
+        harness.see(make_pod(f"web-{number}", cpu="10m"))
+    n_binds: list[int] = []
+
+    def on_flush() -> None:
+        n_binds.append(len(harness.binder.binds))
+        harness.inbox.put(Stop(1, "flushed"))
+
+    harness.binder.on_flush = on_flush
+
+    harness.loop.run()
+
+    assert n_binds == [3]
 
 
 def test_a_refused_pod_comes_back_when_a_node_arrives(harness: Harness) -> None:

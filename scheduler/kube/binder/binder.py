@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -39,14 +39,20 @@ from scheduler.kube.config import Connection
 log = logging.getLogger(__name__)
 
 BATCH = 16
-BATCH_WAIT_S = 0.002
 MAX_QUEUED = 10_000
 """Reports and Events wait here only while the child does not read; beyond so many they are dropped. Binds never are."""
 
-_CREDENTIALS_CHECK_S = 10.0
 _STOP_S = 5.0
 _EXITED_S = 1.0
 _LEASE_ENDED = (-signal.SIGALRM, fence.EXIT_CODE)
+
+
+@dataclass(frozen=True, slots=True)
+class BinderTimes:
+    """`batch_wait_s` is how long requests wait for company on their way to the process, unless flushed."""
+
+    batch_wait_s: float = 0.002
+    credentials_check_s: float = 10.0
 
 
 class BinderError(VaneError):
@@ -60,10 +66,11 @@ def _ignore(_: object) -> None:
 class Binder:
     """Starts the binder process and talks to it.
 
-    `bind`, `patch`, `report_failure` and `event` may be called by any thread and never wait. `on_result` gets the
-    results of binds, `on_patched` those of patches, `on_requests` finished HTTP requests and `on_events_dropped` lost
-    Events, for metrics, all in the reader thread. `on_dead` is called there once if the process ends unasked: no bind
-    and no patch under way will have a result then.
+    `bind`, `patch`, `report_failure` and `event` may be called by any thread and never wait; what they are given goes
+    to the process in batches, and at once with `flush`. `on_result` gets the results of binds, `on_patched` those of
+    patches, `on_requests` finished HTTP requests and `on_events_dropped` lost Events, for metrics, all in the reader
+    thread. `on_dead` is called there once if the process ends unasked: no bind and no patch under way will have a
+    result then.
     """
 
     def __init__(
@@ -73,8 +80,8 @@ class Binder:
         on_dead: Callable[[str], None],
         on_requests: Callable[[list[RequestsDone]], None] = _ignore,
         on_events_dropped: Callable[[int], None] = _ignore,
-        credentials_check_s: float = _CREDENTIALS_CHECK_S,
         on_patched: Callable[[list[PatchResult]], None] = _ignore,
+        times: BinderTimes = BinderTimes(),
     ) -> None:
         self._connection = connection
         self._on_result = on_result
@@ -82,8 +89,10 @@ class Binder:
         self._on_dead = on_dead
         self._on_requests = on_requests
         self._on_events_dropped = on_events_dropped
-        self._credentials_check_s = credentials_check_s
+        self._times = times
         self._queue: SimpleQueue[ToChild | None] = SimpleQueue()
+        self._has_news = False
+        self._is_complete = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._threads: list[threading.Thread] = []
@@ -110,7 +119,7 @@ class Binder:
             self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
         self._socket = ours
         for cluster, connection in {"": self._connection, **(clusters or {})}.items():
-            keeper = CredentialsKeeper(cluster, connection, self._queue.put, self._credentials_check_s)
+            keeper = CredentialsKeeper(cluster, connection, self._queue.put, self._times.credentials_check_s)
             self._keepers[cluster] = keeper
         ours.sendall(messages.encode([keeper.first() for keeper in self._keepers.values()]))
         keeping = {f"credentials-{cluster}": keeper.run for cluster, keeper in self._keepers.items()}
@@ -129,11 +138,11 @@ class Binder:
 
     def bind(self, request: BindRequest) -> None:
         """Have a Pod bound; its BindResult comes to `on_result`."""
-        self._queue.put(request)
+        self._put(request)
 
     def patch(self, request: PatchRequest) -> None:
         """Have a Pod patched; its PatchResult comes to `on_patched`."""
-        self._queue.put(request)
+        self._put(request)
 
     def report_failure(self, report: FailureReport) -> None:
         """Have the condition PodScheduled=False and the Event FailedScheduling written."""
@@ -143,12 +152,19 @@ class Binder:
         """Have an Event written, or counted into its series."""
         self._put_unless_full(request)
 
+    def flush(self) -> None:
+        """Send what waits for company, for none is coming."""
+        if self._has_news:
+            self._has_news = False
+            self._is_complete.set()
+
     def drain(self, timeout_s: float) -> bool:
         """Wait until all requests made so far are done; return whether they were in time."""
         with self._drained:
             self._drain_asked += 1
             number = self._drain_asked
             self._queue.put(Drain(number=number))
+            self._is_complete.set()
             return self._drained.wait_for(
                 lambda: self._drain_done >= number or not self._is_running(), timeout_s
             ) and self._drain_done >= number  # fmt: skip
@@ -175,9 +191,13 @@ class Binder:
 
     def _put_unless_full(self, request: FailureReport | EventRequest) -> None:
         if self._queue.qsize() < MAX_QUEUED:
-            self._queue.put(request)
+            self._put(request)
         else:
             self._on_events_dropped(1)
+
+    def _put(self, request: ToChild) -> None:
+        self._queue.put(request)
+        self._has_news = True
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -199,7 +219,7 @@ class Binder:
         return self._socket
 
     def _send(self) -> None:
-        """Write requests in batches: up to 16, or what comes within 2 ms.
+        """Write requests in batches: up to 16, or what comes in a short time or before `flush`.
 
         Waiting once and then taking all costs one wake-up of this thread a batch; waking for each request would take
         the GIL from the deciding thread each time.
@@ -207,7 +227,8 @@ class Binder:
         queue = self._queue
         while (first := queue.get()) is not None:
             if queue.qsize() < BATCH - 1:
-                time.sleep(BATCH_WAIT_S)
+                self._is_complete.wait(self._times.batch_wait_s)
+            self._is_complete.clear()
             batch = [first]
             ended = False
             while len(batch) < BATCH and not ended:
