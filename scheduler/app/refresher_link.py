@@ -15,6 +15,7 @@ import msgspec
 from scheduler.app.wire import (
     Answer,
     Ask,
+    AskDecisions,
     Begin,
     Call,
     FromRefresher,
@@ -29,7 +30,15 @@ from scheduler.app.wire import (
     Wire,
 )
 from scheduler.framework.instructions import Notify
-from scheduler.loop.messages import Inbox, PageAsked, PermitCalled, RulesLoaded, RulesRefused, SignalAnswered
+from scheduler.loop.messages import (
+    DecisionsAsked,
+    Inbox,
+    PageAsked,
+    PermitCalled,
+    RulesLoaded,
+    RulesRefused,
+    SignalAnswered,
+)
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
@@ -141,6 +150,9 @@ class RefresherLink:
             case Ask():
                 number = message.number
                 self._inbox.put(PageAsked(message.what, lambda body: self._reply(number, body)))
+            case AskDecisions():
+                number = message.number
+                self._inbox.put(DecisionsAsked(message.after, message.limit, lambda body: self._reply(number, body)))
             case Call():
                 self._inbox.put(_permit_called(message, self._reply))
             case Serving():

@@ -23,6 +23,7 @@ from scheduler.app.observing import CountingRefresher
 from scheduler.app.wire import (
     Answer,
     Ask,
+    AskDecisions,
     Begin,
     Call,
     FromRefresher,
@@ -42,6 +43,7 @@ from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, 
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.serve.calls import PermitCall
+from scheduler.serve.decisions import DecisionsQuery
 from scheduler.serve.http import Server
 from scheduler.serve.notifier import Notifier
 from scheduler.serve.pages import Check
@@ -114,6 +116,9 @@ class DecidingProcess:
         body = await self._exchange(lambda number: Call(number, *call))
         return msgspec.json.decode(body, type=bool)
 
+    async def decisions(self, asked: DecisionsQuery) -> bytes:
+        return await self._exchange(lambda number: AskDecisions(number, *asked))
+
     def answered(self, reply: Reply) -> None:
         """Hand an answer to the page that waits for it; called from the reader thread."""
         if self._loop is not None:
@@ -127,7 +132,7 @@ class DecidingProcess:
     async def _ask(self, what: str) -> bytes:
         return await self._exchange(lambda number: Ask(number, what))
 
-    async def _exchange(self, message: Callable[[int], Ask | Call]) -> bytes:
+    async def _exchange(self, message: Callable[[int], Ask | AskDecisions | Call]) -> bytes:
         if self.wire is None:
             raise ConnectionError("the deciding process is not connected")
         self._loop = asyncio.get_running_loop()

@@ -101,6 +101,14 @@ class Call(msgspec.Struct, frozen=True, tag=True):
     message: str
 
 
+class AskDecisions(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a page shows what was decided; the Reply is JSON."""
+
+    number: int
+    after: int | None
+    limit: int
+
+
 class Serving(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: it is ready; `problem` says why it cannot be."""
 
@@ -108,7 +116,7 @@ class Serving(msgspec.Struct, frozen=True, tag=True):
 
 
 ToRefresher = Begin | Identity | Reply | Notification
-FromRefresher = Answer | Rules | ReloadFailed | Ask | Call | Serving
+FromRefresher = Answer | Rules | ReloadFailed | Ask | AskDecisions | Call | Serving
 
 Out = TypeVar("Out")
 In = TypeVar("In")

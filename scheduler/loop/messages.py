@@ -46,6 +46,15 @@ class PageAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class DecisionsAsked:
+    """Somebody wants the records that come after a number, None: the newest ones. `reply` must not block."""
+
+    after: int | None
+    limit: int
+    reply: Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
 class Led:
     """We lead from now on; `roll_call` was taken after the lease was ours."""
 
@@ -95,6 +104,7 @@ Message = (
     | RulesLoaded
     | RulesRefused
     | PageAsked
+    | DecisionsAsked
     | Led
     | PermitCalled
     | PoolDone

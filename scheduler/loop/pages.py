@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from scheduler.framework.record import DecisionRecord
 from scheduler.loop.cycle import World
 from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
@@ -20,6 +22,9 @@ MORE_METRICS = "metrics, more"
 RESOURCES = "resources"
 MORE_RESOURCES = "resources, more"
 HEALTH = "health"
+
+_encoder = msgspec.json.Encoder(enc_hook=lambda array: array.tolist())
+_RECORD_FIELDS = tuple(field.name for field in dataclasses.fields(DecisionRecord))
 
 _SLICE_S = 0.001
 """How long a slice of the metrics page is worked on, the family under way apart: all of it are 5 to 10 ms."""
@@ -56,6 +61,17 @@ class Pages:
         if not is_standby:
             checks.append(("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"))
         return msgspec.json.encode(checks)
+
+    def decisions(self, after: int | None, limit: int) -> bytes:
+        """Return `limit` records as JSON, oldest first: those that come after a number, else the newest.
+
+        `next` is what to ask with as `after` to go on. Numbers that are not finite become null.
+        """
+        ring = self._world.records
+        first = max(ring.n_added - limit, 0) if after is None else after
+        found = ring.after(first, limit)
+        decisions = [{"number": number, **_told(record)} for number, record in found]
+        return _encoder.encode({"next": found[-1][0] if found else min(first, ring.n_added), "decisions": decisions})
 
     def _next_families(self, is_first: bool) -> bytes:
         began_s = self._clock()
@@ -124,3 +140,7 @@ class Pages:
             refused = 0 if tripped is None else int(np.count_nonzero(tripped & nodes.alive))
             self._metrics.rule_refused_nodes(rule.name).set(refused)
             self._metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)
+
+
+def _told(record: DecisionRecord) -> dict[str, Any]:
+    return {**{name: getattr(record, name) for name in _RECORD_FIELDS}, "margin": record.margin}

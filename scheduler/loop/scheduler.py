@@ -16,6 +16,7 @@ from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import (
     BinderSaid,
+    DecisionsAsked,
     Inbox,
     Led,
     Message,
@@ -132,6 +133,8 @@ class SchedulingLoop:
                 self._refresher_said(message)
             case PageAsked():
                 self._show_page(message)
+            case DecisionsAsked():
+                message.reply(self._parts.pages.decisions(message.after, message.limit))
             case Led():
                 self._lead(message.roll_call)
             case PermitCalled():

@@ -11,8 +11,9 @@ from aiohttp import web
 
 from scheduler.exposition import CONTENT_TYPE, render
 from scheduler.metrics import HealthMetrics
-from scheduler.serve import calls
+from scheduler.serve import calls, decisions
 from scheduler.serve.calls import PermitCall
+from scheduler.serve.decisions import DecisionsQuery
 
 RESOURCES_LIMIT_S: Final = 30.0
 """How long /metrics/resources waits for its source, which goes through all Pods."""
@@ -51,6 +52,10 @@ class PageSource(Protocol):
         """Return the checks of one of HEALTH_KINDS."""
         ...
 
+    async def decisions(self, asked: DecisionsQuery) -> bytes:
+        """Return what was decided and why, as JSON."""
+        ...
+
     async def permit(self, call: PermitCall) -> bool:
         """Carry a call out, and return whether its Pod was waiting."""
         ...
@@ -74,6 +79,13 @@ def create_app(source: PageSource) -> web.Application:
         answer = await _ask("/metrics/resources", source.resources(), RESOURCES_LIMIT_S)
         return answer if isinstance(answer, web.Response) else await _send_pieces(request, answer)
 
+    async def decided(request: web.Request) -> web.Response:
+        asked = decisions.read_query(request)
+        if isinstance(asked, str):
+            return _text(f"{request.path}: {asked}\n", 400)
+        answer = await _ask(request.path, source.decisions(asked))
+        return answer if isinstance(answer, web.Response) else _json_page(answer)
+
     async def permit(request: web.Request) -> web.Response:
         call = await calls.read_call(request)
         if isinstance(call, web.Response):
@@ -82,12 +94,17 @@ def create_app(source: PageSource) -> web.Application:
         return waiting if isinstance(waiting, web.Response) else calls.answer(call, waiting)
 
     app.router.add_post(calls.PATH, permit)
+    app.router.add_get(decisions.PATH, decided)
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/metrics/slis", slis)
     app.router.add_get("/metrics/resources", resources)
     for kind in HEALTH_KINDS:
         app.router.add_get(f"/{kind}", _health_handler(source, kind, health_metrics))
     return app
+
+
+def _json_page(body: bytes) -> web.Response:
+    return web.Response(body=body + b"\n", content_type="application/json")
 
 
 def _metrics_page(body: bytes) -> web.Response:
@@ -149,7 +166,7 @@ async def _explain_refusals(request: web.Request, handler: _Handler) -> web.Stre
         response.headers["Allow"] = allowed
         return response
     except web.HTTPNotFound:
-        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, *_METRICS_KINDS]))
+        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, *_METRICS_KINDS, "decisions"]))
         return _text(f"no such page. Pages: {pages}\n", 404)
 
 

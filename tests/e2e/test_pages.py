@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -56,3 +57,25 @@ def test_it_starts_and_schedules_while_prometheus_is_down(api: KubeApi, start_va
     assert "signal node_cpu: no answer (unreachable)" in vane.process.log_text()
     assert "deciding without the first answers" in vane.process.log_text()
     vane.wait_for_metric("vane_prometheus_up", 0)
+
+
+def test_every_decision_can_be_looked_up_with_the_sample_behind_it(
+    cluster: MeasuredCluster, start_vane: StartVane, tmp_path: Path
+) -> None:
+    cluster.set_cpu((), 0.9)
+    rule_file = tmp_path / "rules.yaml"
+    rule_file.write_text(rules(refuse_above(0.8), prefer_idle(5)))
+    vane = start_vane(rules=[rule_file], prometheus=cluster.prometheus.url)
+    vane.wait_for_metric('vane_signal_coverage_ratio{signal="node_cpu"}', 1)
+    cluster.place("pod", 3)
+
+    page = json.loads(vane.page("decisions?after=0"))
+
+    placed = [one for one in page["decisions"] if one["node"]]
+    assert {one["pod"] for one in placed} == {f"default/pod-{i}" for i in range(3)}
+    assert page["next"] == page["decisions"][-1]["number"] == len(page["decisions"])
+    for one in placed:
+        (use,) = one["rules"][:1]
+        assert (use["signal"], use["freshness"]) == ("node_cpu", "fresh")
+        assert 0 <= use["age_s"] < 60
+        assert one["total"][0] == sum(term["contribution"][0] for term in one["terms"])

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from scheduler.serve.calls import PermitCall
+from scheduler.serve.decisions import DecisionsQuery
 from scheduler.serve.pages import Check
 
 
@@ -15,6 +16,7 @@ class Source:
         self.checks: list[Check] | BaseException | None = [Check("ping", True, "")]
         self.pieces: list[bytes] = []
         self.asked: list[str] = []
+        self.queries: list[DecisionsQuery] = []
         self.calls: list[PermitCall] = []
         self.waiting: bool | None = True
 
@@ -35,6 +37,10 @@ class Source:
         if isinstance(self.checks, BaseException):
             raise self.checks
         return self.checks or []
+
+    async def decisions(self, asked: DecisionsQuery) -> bytes:
+        self.queries.append(asked)
+        return b'{"next":7,"decisions":[]}'
 
     async def permit(self, call: PermitCall) -> bool:
         self.calls.append(call)
