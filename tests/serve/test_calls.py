@@ -26,11 +26,6 @@ class Answered(NamedTuple):
 
 
 @pytest.fixture
-def source() -> Source:
-    return Source()
-
-
-@pytest.fixture
 def server(source: Source) -> Iterator[Server]:
     settings = ServingSettings(secure_port=free_port(), bind_address="0.0.0.0", unauthenticated_metrics=True)
     server = Server(settings, source)

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from scheduler.serve.decisions import MAX_LIMIT, DecisionsQuery
 from scheduler.serve.http import Server
-from scheduler.settings import ServingSettings
 from tests.serve.source import Source
 from tests.serve.test_http import request
-from tests.support.ports import free_port
-
-
-@pytest.fixture
-def source() -> Source:
-    return Source()
-
-
-@pytest.fixture
-def server(source: Source) -> Iterator[Server]:
-    server = Server(ServingSettings(secure_port=free_port()), source)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import ssl
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.message import Message
 from http.client import HTTPSConnection
@@ -63,19 +63,6 @@ def request(
 def get(server: Server, path: str) -> tuple[int, str]:
     answer = request(server, path)
     return answer.status, answer.text
-
-
-@pytest.fixture
-def source() -> Source:
-    return Source()
-
-
-@pytest.fixture
-def server(source: Source) -> Iterator[Server]:
-    server = Server(ServingSettings(secure_port=free_port()), source)
-    server.start()
-    yield server
-    server.stop()
 
 
 @pytest.mark.parametrize("kind", HEALTH_KINDS)
