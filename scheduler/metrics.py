@@ -227,6 +227,9 @@ class Metrics:
 
     def _signals(self) -> None:
         self.signal_age = self._gauge("vane_signal_age_seconds", "Age of a signal's samples when last used.", "signal")
+        self.signal_max_age = self._gauge(
+            "vane_signal_max_age_seconds", "Age from which on the signal's samples count as missing.", "signal"
+        )
         self.signal_coverage = self._gauge(
             "vane_signal_coverage_ratio", "Nodes with a usable sample of the signal, as part of all nodes.", "signal"
         )
@@ -256,6 +259,25 @@ class Metrics:
         )
         self.rule_valve_open = self._gauge(
             "vane_rule_valve_open", "Whether the rule's filter is set aside: it would refuse too many nodes.", "rule"
+        )
+        self.rule_attempts = self._counter(
+            "vane_rule_attempts_total", "Attempts to schedule a Pod that the rule covers.", "rule"
+        )
+        self.rule_refusals = self._counter(
+            "vane_rule_refusals_total",
+            "Nodes that the rule turned away, over all attempts: of those that no earlier filter had.",
+            "rule",
+        )
+        self.rule_weight = self._gauge("vane_rule_weight", "The rule's weight now.", "rule")
+        self.rule_weight_share = self._gauge(
+            "vane_rule_weight_share_ratio",
+            "The rule's part of the sum of all weights, in the last decision that it scored in.",
+            "rule",
+        )
+        self.rule_score_spread = self._gauge(
+            "vane_rule_score_spread",
+            "Highest less lowest score, 0 to 100, that the rule gives to a node now: at 0 it prefers none.",
+            "rule",
         )
         self.rules_loaded = self._gauge("vane_rules_loaded", "Rules in force.")
         self.rules_last_reload_successful = self._gauge(

@@ -34,7 +34,12 @@ log = logging.getLogger(__name__)
 
 _BOUND = ("bound", "conflict_same_node")
 _NOT_OURS_ANY_MORE = ("conflict_other_node", "deleted")
-_CONFLICTS = ("conflict_same_node", "conflict_other_node", "deleted", "gated")
+_CONFLICTS = {
+    "conflict_same_node": "same_node",
+    "conflict_other_node": "other_node",
+    "deleted": "deleted",
+    "gated": "gated",
+}
 
 
 class _LostError(VaneError):
@@ -74,6 +79,8 @@ class BindingCycle:
         self._runner = PluginRunner(metrics, clock)
         self._waiting = WaitingPods()
         self._flights: dict[str, _Flight] = {}
+        for kind in _CONFLICTS.values():
+            metrics.bind_conflicts(kind)  # on the page from the start: what appears at 1 is no increase to Prometheus
 
     def __len__(self) -> int:
         return len(self._flights)
@@ -158,7 +165,7 @@ class BindingCycle:
 
     def _judge(self, result: BindResult, plugin: str) -> None:
         if result.outcome in _CONFLICTS:
-            self._metrics.bind_conflicts(result.outcome.removeprefix("conflict_")).inc()
+            self._metrics.bind_conflicts(_CONFLICTS[result.outcome]).inc()
         if result.outcome in _NOT_OURS_ANY_MORE:
             raise _LostError(result.outcome)
         if result.outcome not in _BOUND:

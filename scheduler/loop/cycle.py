@@ -78,7 +78,9 @@ class SchedulingCycle:
             return True
         # 5. Record.
         decided_in_s = self._observer.decided()
-        world.records.add(record_of(entity.pod, snapshot, decision, attempt.scheduler_name, decided_in_s))
+        record = record_of(entity.pod, snapshot, decision, attempt.scheduler_name, decided_in_s)
+        world.records.add(record)
+        self._observer.recorded(record)
         if log.isEnabledFor(logging.DEBUG):
             details = {"pod": entity.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
             log.debug("decided", extra=details)

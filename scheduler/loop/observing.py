@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from scheduler.framework.record import DecisionRecord
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Metrics
+from scheduler.plugins.signals import SignalScore
 
 EVALUATED: Final = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
 """The points at which kube-scheduler counts `scheduler_plugin_evaluation_total`; it counts each node, we each call."""
 
 _SAMPLED_EVERY: Final = 10
 """Of how many attempts one has its plugins timed: kube-scheduler draws one in ten by lot."""
+
+
+_RULES_SCORE: Final = SignalScore.__name__
 
 
 class CycleObserver:
@@ -29,6 +34,9 @@ class CycleObserver:
         # Counted in plain numbers, a quarter of the price, 20 to 30 times an attempt; the page gets what came about.
         self._ran: dict[tuple[str, str], int] = {}
         self._ran_by_profile: dict[str, dict[tuple[str, str], int]] = {}
+        self._covered: dict[str, int] = {}
+        self._refused: dict[str, int] = {}
+        self._shares: dict[str, float] = {}
         metrics.before_page(self._show)
 
     def begin(self, profile: str, now_s: float) -> None:
@@ -57,9 +65,28 @@ class CycleObserver:
         self._metrics.scheduling_algorithm_duration().observe(took_s)
         return took_s
 
+    def recorded(self, record: DecisionRecord) -> None:
+        """Note what the rules had to say in one decision: a few steps for each rule, whatever the number of nodes."""
+        for use in record.rules:
+            self._covered[use.rule] = self._covered.get(use.rule, 0) + 1
+        for refusal in record.refusals:
+            if refusal.rule:
+                self._refused[refusal.rule] = self._refused.get(refusal.rule, 0) + refusal.n_nodes
+        whole = sum(term.weight for term in record.terms)
+        if whole > 0.0:
+            self._shares |= {term.name: term.weight / whole for term in record.terms if term.plugin == _RULES_SCORE}
+
     def _show(self) -> None:
         for profile, counts in self._ran_by_profile.items():
             for (point, plugin), count in counts.items():
                 if point in EVALUATED:
                     self._metrics.plugin_evaluation(point, plugin, profile).inc(count)
             counts.clear()
+        for rule, count in self._covered.items():
+            self._metrics.rule_attempts(rule).inc(count)
+        for rule, count in self._refused.items():
+            self._metrics.rule_refusals(rule).inc(count)
+        for rule, share in self._shares.items():
+            self._metrics.rule_weight_share(rule).set(share)
+        for counts_by_rule in (self._covered, self._refused, self._shares):
+            counts_by_rule.clear()

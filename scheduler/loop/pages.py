@@ -14,8 +14,10 @@ from scheduler.loop.cycle import World
 from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Family, Metrics
+from scheduler.model.rules import Rule
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.views import NodeView
+from scheduler.plugins.signals import rule_scores, rule_weight
 
 METRICS = "metrics"
 MORE_METRICS = "metrics, more"
@@ -117,7 +119,8 @@ class Pages:
         metrics.keep_signals(table.rules.signals)
         metrics.keep_rules(rule.name for rule in table.rules.rules)
         metrics.rules_loaded().set(len(table.rules.rules))
-        for name in table.rules.signals:
+        for name, signal in table.rules.signals.items():
+            metrics.signal_max_age(name).set(signal.max_age_s)
             self._update_signal(name, table.columns.get(name), nodes)
         self._update_rules(table, nodes)
 
@@ -134,12 +137,25 @@ class Pages:
 
     def _update_rules(self, table: SignalTable, nodes: NodeView) -> None:
         for rule in table.rules.rules:
+            self._metrics.rule_attempts(rule.name)  # on the page from the start, at 0
+            if rule.score is not None:
+                self._metrics.rule_weight(rule.name).set(rule_weight(rule.weight, table))
+                self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, table, nodes))
             if rule.filter is None:
                 continue
+            self._metrics.rule_refusals(rule.name)
             tripped = table.tripped.get(rule.name)
             refused = 0 if tripped is None else int(np.count_nonzero(tripped & nodes.alive))
             self._metrics.rule_refused_nodes(rule.name).set(refused)
             self._metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)
+
+
+def _score_spread(rule: Rule, table: SignalTable, nodes: NodeView) -> float:
+    """Return highest less lowest score that the rule gives to a node now, 0 where it scores none."""
+    if rule.score is None or nodes.n_alive == 0:
+        return 0.0
+    scores = rule_scores(rule.score, table.columns.get(rule.signal), nodes.alive)[nodes.alive]
+    return float(scores.max() - scores.min())
 
 
 def _told(record: DecisionRecord) -> dict[str, Any]:
