@@ -23,13 +23,13 @@ from tests.support.waiting import wait_until
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
 
-def shipped_roles(file: str = "rbac.yaml") -> list[dict[str, Any]]:
+def shipped_roles(file: str = "base/rbac.yaml") -> list[dict[str, Any]]:
     """Return the ClusterRole and the Role that are shipped in a file of deploy/."""
     documents = yaml.safe_load_all((_DEPLOY / file).read_text())
     return [document for document in documents if document["kind"] in ("ClusterRole", "Role")]
 
 
-def grant_vane(api: KubeApi, user: str, file: str = "rbac.yaml") -> None:
+def grant_vane(api: KubeApi, user: str, file: str = "base/rbac.yaml") -> None:
     """Give a user what the shipped roles allow: tests run with these rights and no others."""
     for role in shipped_roles(file):
         api.grant(user, role["rules"], namespace=role["metadata"].get("namespace"))
