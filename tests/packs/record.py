@@ -1,7 +1,8 @@
 """Makes `data/<pack>.om`: `python -m tests.packs.record`.
 
 Each file holds what the exporters of a pack expose, with their names, labels and units, as Prometheus stores it
-after the usual relabelling. The loads are chosen so that every verdict of the pack occurs; `test_verdicts` says which.
+after the usual relabelling; long label values are shortened. The loads are chosen so that every verdict of the pack
+occurs: `test_verdicts` says which.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.packs.recording import Recording
+from tests.packs.recording import Recording, Values
 
 DATA = Path(__file__).parent / "data"
 GIB = 2.0**30
 
-# Node, zone, address. Nobody measures node-6.
+# Node, zone, address. Nobody measures node-6 itself.
 NODES = (
     ("node-1", "zone-a", "10.0.0.1"),
     ("node-2", "zone-a", "10.0.0.2"),
@@ -35,6 +36,77 @@ UTILISATION = {
 # How the busy part of the CPU time is spent.
 MODES = {"user": 0.7, "system": 0.2, "softirq": 0.06, "iowait": 0.03, "irq": 0.01, "nice": 0.0, "steal": 0.0}
 
+# Envoy's buckets in milliseconds, and those that OpenTelemetry recommends in seconds.
+ISTIO_MS = "0.5 1 5 10 25 50 100 250 500 1000 2500 5000 10000 30000 60000 300000 600000 1800000 3600000".split()
+OTEL_S = "0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1 2.5 5 7.5 10".split()
+# Requests a second by the bucket that they end in: the 99th percentile lies in the middle of the slower one.
+ISTIO_REQUESTS = {
+    "zone-a": {"50": 98.0, "100": 2.0},
+    "zone-b": {"250": 98.0, "500": 2.0},
+    "zone-c": {"1000": 98.0, "2500": 2.0},
+}
+OTEL_REQUESTS: dict[str, dict[str, float]] = {
+    "zone-a": {"0.075": 98.0, "0.1": 2.0},
+    "zone-b": {"0.25": 98.0, "0.5": 2.0},
+    "zone-c": {},
+}
+
+# Node, the label that names it, and its cards: utilisation in percent, framebuffer used and free in MiB.
+GPUS = (
+    ("node-1", "Hostname", ((0, 4, 81_033), (0, 4, 81_033))),
+    ("node-2", "Hostname", ((91, 60_000, 21_037), (91, 60_000, 21_037))),
+    ("node-3", "Hostname", ((100, 40_000, 41_037), (0, 4, 81_033), (0, 4, 81_033), (0, 4, 81_033))),
+    ("node-4", "hostname", ((90, 80_537, 500), (90, 80_537, 500))),
+    ("node-5", "hostname", ((0, 1, 22_563),)),
+)
+
+# Watts of the package; the other zones of the processor overlap with it.
+WATTS = {"node-1": 100.0, "node-2": 300.0, "node-3": 450.0, "node-4": 40.0}
+
+# By `instance`: chip, sensor, degrees.
+SENSORS = {
+    "node-1": (
+        ("platform_coretemp_0", "temp1", 65.0),
+        ("platform_coretemp_0", "temp2", 61.0),
+        ("nvme_nvme0", "temp1", 95.0),
+    ),
+    "node-2": (("platform_coretemp_0", "temp1", 92.0), ("platform_coretemp_1", "temp1", 70.0)),
+    "node-3": (("pci0000:00_0000:00:18_3", "temp1", 40.0),),
+    "10.0.0.4:9100": (("pci0000:00_0000:00:18_3", "temp1", 60.0), ("pci0000:00_0000:00:19_3", "temp1", 85.0)),
+}
+BLANK = 9_223_372_036_854_775_794.0
+"""What DCGM shows where a card does not answer."""
+GPU_DEGREES = (
+    ("node-1", "Hostname", (62.5, 55.0)),
+    ("node-2", "Hostname", (70.0, 86.0)),
+    ("node-3", "Hostname", (BLANK,)),
+    ("node-4", "hostname", (40.0,)),
+)
+
+# Share of good probes by target: nodes by address or name, and what is no node.
+PROBES = {
+    "http://10.0.0.1:10256/healthz": 1.0,
+    "http://10.0.0.2:10256/healthz": 1.0,
+    "10.0.0.2:10250": 0.0,
+    "10.0.0.3:10250": 0.75,
+    "node-4": 1.0,
+    "https://shop.example.com/": 0.0,
+}
+CONSUL_NODES = {"node-1": "passing", "node-2": "passing", "node-3": "critical", "node-4": "warning"}
+CONSUL_SERVICES = {
+    "node-1": (1, 1, 1, 1),
+    "node-2": (1, 1, 1, 0),
+    "node-4": (1, 0, 0, 0),
+    "node-5-virtual": (1, 0),
+}
+
+PHASE_S = 330.0
+BURN_RATES = (0.5, 6.0, 10.2, 30.0)
+"""How fast the error budget burns in one phase after the other; the last one ends with the recording."""
+ERROR_SHARES = {"zone-a": 0.0, "zone-b": 0.2, "zone-c": 0.8}
+"""Which part of the errors each zone makes; each has 100 of the 300 requests a second."""
+BUDGET = 0.001
+
 
 def node_utilisation() -> Recording:
     """node_exporter 1.x: five minutes of CPU times and memory, two CPUs a node."""
@@ -51,8 +123,152 @@ def node_utilisation() -> Recording:
     return recording
 
 
+def service_latency() -> Recording:
+    """Istio's and OpenTelemetry's histograms of one Pod in each zone, five minutes, one sample each."""
+    recording = Recording(length_s=300, step_s=60)
+    for zone, requests in ISTIO_REQUESTS.items():
+        labels = istio_labels(zone, "200")
+        recording.histogram("istio_request_duration_milliseconds", labels, ISTIO_MS, requests)
+    for zone, requests in OTEL_REQUESTS.items():
+        labels = {
+            "cloud_availability_zone": zone,
+            "http_request_method": "GET",
+            "http_response_status_code": "200",
+            "http_route": "/cart",
+            "instance": f"checkout-{zone}",
+            "job": "shop/checkout",
+            "url_scheme": "http",
+        }
+        recording.histogram("http_server_request_duration_seconds", labels, OTEL_S, requests)
+    return recording
+
+
+def istio_labels(zone: str, code: str) -> dict[str, str]:
+    """Return the labels of a sidecar's metrics; the zone was added when it was scraped."""
+    return {
+        "connection_security_policy": "mutual_tls",
+        "destination_service": "checkout.shop.svc.cluster.local",
+        "destination_service_name": "checkout",
+        "destination_service_namespace": "shop",
+        "destination_workload": "checkout",
+        "pod": f"checkout-{zone}",
+        "reporter": "destination",
+        "request_protocol": "http",
+        "response_code": code,
+        "response_flags": "-",
+        "source_workload": "web",
+        "topology_kubernetes_io_zone": zone,
+    }
+
+
+def gpu() -> Recording:
+    """dcgm-exporter's default counters, two minutes; releases up to 4.5 say `Hostname`, later ones `hostname`."""
+    recording = Recording(length_s=120)
+    for node, label, cards in GPUS:
+        for i, (utilisation, used_mib, free_mib) in enumerate(cards):
+            labels = dcgm_labels(node, label, i)
+            if used_mib > 512:
+                labels |= {
+                    "exported_container": "train",
+                    "exported_namespace": "ml",
+                    "exported_pod": f"train-{node}-{i}",
+                }
+            recording.gauge("DCGM_FI_DEV_GPU_UTIL", labels, utilisation)
+            recording.gauge("DCGM_FI_DEV_FB_USED", labels, used_mib)
+            recording.gauge("DCGM_FI_DEV_FB_FREE", labels, free_mib)
+    return recording
+
+
+def dcgm_labels(node: str, label: str, card: int) -> dict[str, str]:
+    return {
+        "DCGM_FI_DRIVER_VERSION": "580.105.08",
+        label: node,
+        "UUID": f"GPU-{node}-{card}",
+        "container": "nvidia-dcgm-exporter",
+        "device": f"nvidia{card}",
+        "gpu": str(card),
+        "job": "nvidia-dcgm-exporter",
+        "modelName": "NVIDIA H100 80GB HBM3",
+        "namespace": "gpu-operator",
+        "pci_bus_id": f"00000000:{0x19 + card:02X}:00.0",
+        "pod": f"dcgm-{node}",
+    }
+
+
+def energy() -> Recording:
+    """Kepler 0.10 and later, three minutes: the zones of the processor and what the node used of it."""
+    recording = Recording(length_s=180)
+    for node, watts in WATTS.items():
+        target = {"instance": f"kepler-{node}", "job": "kepler", "node_name": node}
+        for zone, path, part in (("package", "", 1.0), ("core", ":0", 0.6), ("dram", ":1", 0.2)):
+            labels = {**target, "path": f"/sys/class/powercap/intel-rapl:0{path}", "zone": zone}
+            recording.gauge("kepler_node_cpu_watts", labels, watts * part)
+            recording.counter("kepler_node_cpu_joules_total", labels, watts * part, start=10_000.0)
+        recording.gauge("kepler_node_cpu_usage_ratio", target, watts / 500.0)
+    return recording
+
+
+def temperature() -> Recording:
+    """node_exporter's sensors and dcgm-exporter's cards, one minute."""
+    recording = Recording(length_s=60)
+    for instance, sensors in SENSORS.items():
+        for chip, sensor, degrees in sensors:
+            labels = {"chip": chip, "instance": instance, "job": "node-exporter", "sensor": sensor}
+            recording.gauge("node_hwmon_temp_celsius", labels, degrees)
+    for node, label, cards in GPU_DEGREES:
+        for i, degrees in enumerate(cards):
+            recording.gauge("DCGM_FI_DEV_GPU_TEMP", dcgm_labels(node, label, i), degrees)
+    return recording
+
+
+def service_health() -> Recording:
+    """blackbox_exporter's probes and consul_exporter's checks, two minutes."""
+    recording = Recording(length_s=120)
+    for target, share in PROBES.items():
+        labels = {"instance": target, "job": "blackbox"}
+        recording.add("probe_success", labels, _succeeding(share))
+        recording.gauge("probe_duration_seconds", labels, 0.012)
+    scraped = {"instance": "consul-exporter:9107", "job": "consul-exporter"}
+    for node, status in CONSUL_NODES.items():
+        for one in ("critical", "maintenance", "passing", "warning"):
+            labels = {**scraped, "check": "serfHealth", "node": node, "status": one}
+            recording.gauge("consul_health_node_status", labels, float(one == status))
+    for node, services in CONSUL_SERVICES.items():
+        for i, is_healthy in enumerate(services):
+            labels = {**scraped, "node": node, "service_id": f"shop-{node}-{i}", "service_name": "shop"}
+            recording.gauge("consul_catalog_service_node_healthy", labels, is_healthy)
+    return recording
+
+
+def _succeeding(share: float) -> Values:
+    """Return probes of which every fourth fails at a share of 0.75, and so on."""
+    return lambda time: float(time / 15.0 % 4.0 < 4.0 * share)
+
+
+def slo_burn() -> Recording:
+    """Istio's requests of one Pod in each zone, while the error budget burns faster from phase to phase."""
+    recording = Recording(length_s=PHASE_S * len(BURN_RATES), step_s=30)
+    for zone, share in ERROR_SHARES.items():
+        bad = [300.0 * BUDGET * rate * share for rate in BURN_RATES]
+        recording.add("istio_requests_total", istio_labels(zone, "200"), _in_phases([100.0 - rate for rate in bad]))
+        if share:
+            recording.add("istio_requests_total", istio_labels(zone, "503"), _in_phases(bad))
+    return recording
+
+
+def _in_phases(rates: list[float]) -> Values:
+    """Return a counter that grows at another rate in each phase."""
+    return lambda time: sum(rate * min(max(time - i * PHASE_S, 0.0), PHASE_S) for i, rate in enumerate(rates))
+
+
 RECORDINGS: dict[str, Callable[[], Recording]] = {
+    "energy": energy,
+    "gpu": gpu,
     "node-utilisation": node_utilisation,
+    "service-health": service_health,
+    "service-latency": service_latency,
+    "slo-burn": slo_burn,
+    "temperature": temperature,
 }
 
 
