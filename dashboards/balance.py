@@ -1,0 +1,229 @@
+"""Is the cluster in balance? What nodes and GPUs really do, from node_exporter and DCGM, beside what Pods request."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.panels import Bars, Dashboard, Line, Panel, Query, Stat, choice, replica_variables
+
+_RATE: Final = "[$__rate_interval]"
+_NODE: Final = 'instance=~"$node"'
+
+_CPU_USE: Final = f'(1 - avg by (instance) (rate(node_cpu_seconds_total{{mode="idle", {_NODE}}}{_RATE})))'
+_MEMORY_TOTAL: Final = f"sum by (instance) (node_memory_MemTotal_bytes{{{_NODE}}})"
+_MEMORY_USE: Final = f"(1 - sum by (instance) (node_memory_MemAvailable_bytes{{{_NODE}}}) / {_MEMORY_TOTAL})"
+_CORES: Final = f'count(node_cpu_seconds_total{{mode="idle", {_NODE}}})'
+_CORES_USED: Final = f'sum(rate(node_cpu_seconds_total{{mode!~"idle|iowait|steal", {_NODE}}}{_RATE}))'
+_MEMORY_USED: Final = f"sum(node_memory_MemTotal_bytes{{{_NODE}}} - node_memory_MemAvailable_bytes{{{_NODE}}})"
+
+# Releases of the exporter name the node `Hostname` or `hostname`.
+_GPU_NODE: Final = "Hostname, hostname"
+_GPU_LEGEND: Final = "{{Hostname}}{{hostname}}"
+_FREE: Final = "DCGM_FI_DEV_FB_FREE"
+_FREE_BESIDE_USERS: Final = f"({_FREE} * (DCGM_FI_DEV_FB_USED > bool 512))"
+
+
+def _requested(resource: str, by: str = "") -> str:
+    """Return what Pods on nodes request of a resource, as Vane's /metrics/resources shows it."""
+    return f'sum{by} (kube_pod_resource_request{{<vane>, resource="{resource}", node!=""}})'
+
+
+def _spread(by_node: str) -> list[Query]:
+    return [(f"max({by_node})", "highest"), (f"avg({by_node})", "mean"), (f"min({by_node})", "lowest")]
+
+
+_NOW: Final[list[Panel]] = [
+    Stat(
+        "Nodes measured",
+        "Nodes that node_exporter speaks of.",
+        "none",
+        [(f"count({_CPU_USE})", "nodes")],
+        width=4,
+    ),
+    Stat(
+        "CPU in use",
+        "CPU in use as part of all cores.",
+        "percentunit",
+        [(f"{_CORES_USED} / {_CORES}", "used")],
+        width=4,
+    ),
+    Stat(
+        "CPU requested",
+        "CPU that Pods on nodes request as part of all cores.",
+        "percentunit",
+        [(f"{_requested('cpu')} / {_CORES}", "requested")],
+        width=4,
+    ),
+    Stat(
+        "Memory in use",
+        "Memory in use as part of all memory.",
+        "percentunit",
+        [(f"{_MEMORY_USED} / sum(node_memory_MemTotal_bytes{{{_NODE}}})", "used")],
+        width=4,
+    ),
+    Stat(
+        "Memory requested",
+        "Memory that Pods on nodes request as part of all memory.",
+        "percentunit",
+        [(f"{_requested('memory')} / sum(node_memory_MemTotal_bytes{{{_NODE}}})", "requested")],
+        width=4,
+    ),
+    Stat(
+        "Hot nodes",
+        "Nodes with more than 80 % of their CPU in use.",
+        "none",
+        [(f"count({_CPU_USE} > 0.8) or vector(0)", "nodes")],
+        width=4,
+        steps=[(None, "green"), (1, "orange")],
+    ),
+]
+
+_NODES: Final[list[Panel]] = [
+    Line(
+        "CPU in use by node",
+        "The busiest node, the mean and the idlest: the closer together, the better the balance.",
+        "percentunit",
+        _spread(_CPU_USE),
+        low=0,
+        high=1,
+    ),
+    Line(
+        "Memory in use by node",
+        "The fullest node, the mean and the emptiest.",
+        "percentunit",
+        _spread(_MEMORY_USE),
+        low=0,
+        high=1,
+    ),
+    Line(
+        "Spread between nodes",
+        "Standard deviation over the nodes: 0 is a perfect balance, 0.5 the worst there is.",
+        "percentunit",
+        [(f"stddev({_CPU_USE})", "CPU"), (f"stddev({_MEMORY_USE})", "memory")],
+        low=0,
+    ),
+    Bars(
+        "Busiest nodes",
+        "The ten nodes with most of their CPU in use.",
+        "percentunit",
+        [(f"topk(10, {_CPU_USE})", "{{instance}}")],
+        width=12,
+        low=0,
+        high=1,
+        steps=[(None, "green"), (0.6, "orange"), (0.8, "red")],
+    ),
+    Bars(
+        "Idlest nodes",
+        "The ten nodes with least of their CPU in use.",
+        "percentunit",
+        [(f"bottomk(10, {_CPU_USE})", "{{instance}}")],
+        width=12,
+        low=0,
+        high=1,
+    ),
+]
+
+_REQUESTS: Final[list[Panel]] = [
+    Line(
+        "CPU: there, requested, used",
+        "Cores. What lies between requested and used is what requests hold and nobody uses.",
+        "none",
+        [(_CORES, "cores"), (_requested("cpu"), "requested"), (_CORES_USED, "used")],
+        low=0,
+    ),
+    Line(
+        "Memory: there, requested, used",
+        "What lies between requested and used is what requests hold and nobody uses.",
+        "bytes",
+        [
+            (f"sum(node_memory_MemTotal_bytes{{{_NODE}}})", "memory"),
+            (_requested("memory"), "requested"),
+            (_MEMORY_USED, "used"),
+        ],
+        low=0,
+    ),
+    Line(
+        "CPU requested by node",
+        "Cores requested on the fullest node with Pods, the mean and the emptiest.",
+        "none",
+        _spread(_requested("cpu", " by (node)")),
+        low=0,
+    ),
+]
+
+_GPU: Final[list[Panel]] = [
+    Stat("GPUs", "Cards that the DCGM exporter speaks of.", "none", [("count(DCGM_FI_DEV_GPU_UTIL)", "GPUs")], width=6),
+    Stat(
+        "GPU in use",
+        "Mean utilisation of all cards.",
+        "percent",
+        [("avg(DCGM_FI_DEV_GPU_UTIL)", "used")],
+        width=6,
+        low=0,
+        high=100,
+    ),
+    Stat(
+        "Idle GPUs",
+        "Cards below 5 % utilisation.",
+        "none",
+        [("count(DCGM_FI_DEV_GPU_UTIL < 5) or vector(0)", "GPUs")],
+        width=6,
+    ),
+    Stat(
+        "Fragmentation",
+        "The part of the free framebuffer that lies on cards with more than 512 MiB in use: an idle card counts 0.",
+        "percentunit",
+        [(f"sum({_FREE_BESIDE_USERS}) / sum({_FREE})", "fragmented")],
+        width=6,
+        low=0,
+        high=1,
+    ),
+    Line(
+        "GPU in use by node",
+        "Mean utilisation of a node's cards. The pack gpu refuses nodes above 90 %.",
+        "percent",
+        [(f"avg by ({_GPU_NODE}) (DCGM_FI_DEV_GPU_UTIL)", _GPU_LEGEND)],
+        low=0,
+        high=100,
+    ),
+    Line(
+        "Free framebuffer by node",
+        "Memory that is free on a node's cards together.",
+        "mbytes",
+        [(f"sum by ({_GPU_NODE}) ({_FREE})", _GPU_LEGEND)],
+        low=0,
+    ),
+    Line(
+        "Fragmentation by node",
+        "The part of a node's free framebuffer that lies on cards already in use. High: a Pod that wants a whole card "
+        "finds none, although memory is free.",
+        "percentunit",
+        [(f"sum by ({_GPU_NODE}) {_FREE_BESIDE_USERS} / sum by ({_GPU_NODE}) ({_FREE})", _GPU_LEGEND)],
+        low=0,
+        high=1,
+    ),
+    Line(
+        "Hottest GPU by node",
+        "The highest core temperature of a node's cards.",
+        "celsius",
+        [(f"max by ({_GPU_NODE}) (DCGM_FI_DEV_GPU_TEMP)", _GPU_LEGEND)],
+        width=12,
+        low=0,
+    ),
+    Line(
+        "GPU power by node",
+        "Power that a node's cards draw together.",
+        "watt",
+        [(f"sum by ({_GPU_NODE}) (DCGM_FI_DEV_POWER_USAGE)", _GPU_LEGEND)],
+        width=12,
+        low=0,
+    ),
+]
+
+DASHBOARD: Final = Dashboard(
+    "vane-balance",
+    "Vane / Cluster balance and GPU",
+    "Is the load in balance over nodes and GPUs, and do requests say what is used?",
+    [*replica_variables(), choice("node", "Node", "label_values(node_uname_info, instance)")],
+    {"Now": _NOW, "Nodes": _NODES, "Requested and used": _REQUESTS, "GPU (DCGM exporter)": _GPU},
+)
