@@ -13,7 +13,6 @@ from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.lag import lag_of, lag_query
 from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
-from scheduler.signals.asking.refresher import complaint_of
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import Series
 from tests.signals.scripted import Clock, FakeClient
@@ -136,26 +135,6 @@ def test_a_slow_query_makes_the_signal_slow_until_it_is_quick_again() -> None:
         with pytest.raises(QueryTimeout):
             world.asker.ask(Asked(world.client, resolver_of, 1))
         assert world.asker.is_slow == is_slow
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"error": "x", "error_kind": "timeout"}, "no answer (timeout)"),
-        ({"warnings": ("w",), "is_suspect": True}, "warnings"),
-        ({"is_suspect": True}, "far fewer nodes"),
-        ({"drops": Drops(duplicate=2), "n_series": 2}, "reduce"),
-        ({"drops": Drops(unmapped=2), "n_series": 2}, "none of a known node"),
-        ({"drops": Drops(nan=2), "n_series": 2}, "no usable value"),
-        ({"n_series": 2, "n_mapped": 2}, ""),
-        ({}, ""),
-    ],
-)
-def test_complaints_have_no_numbers_that_change(fields: dict[str, object], words: str) -> None:
-    answer = SignalAnswer("s", "", 1, 60.0, 0.0, **fields)  # type: ignore[arg-type]  # fields by name
-    complaint = complaint_of(answer)
-    assert words in complaint
-    assert bool(words) == bool(complaint)
 
 
 def test_a_breaker_opens_tries_once_and_closes() -> None:

@@ -78,6 +78,8 @@ def test_the_names_of_a_domain_label_as_exporters_write_it() -> None:
         "topology.kubernetes.io/zone",
         "topology_kubernetes_io_zone",
         "label_topology_kubernetes_io_zone",
+        "cloud_availability_zone",
         "zone",
     )
+    assert "cloud_region" in domain_labels("topology.kubernetes.io/region")
     assert domain_labels("zone") == ("zone", "label_zone")

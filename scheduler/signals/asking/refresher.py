@@ -18,6 +18,7 @@ from scheduler.model.rules import ByKind, RuleSet
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
+from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
@@ -88,7 +89,7 @@ class Refresher:
         self._resolver = NodeResolver(NodeIdentity())
         self._rules_generation = 0
         self._askers: dict[str, SignalAsker] = {}
-        self._complaints: dict[str, str] = {}
+        self._complaints = Complaints()
         self._lock = threading.RLock()
         self._publishing = threading.Lock()
         self._is_stopped = False
@@ -102,7 +103,7 @@ class Refresher:
             for name in self._askers.keys() - rules.signals.keys():
                 self._timetable.cancel(name)
                 del self._askers[name]
-                self._complaints.pop(name, None)
+                self._complaints.forget(name)
             shortest_s = min((signal.interval_s for signal in rules.signals.values()), default=_LONGEST_OUTAGE_PAUSE_S)
             # Shorter than the interval, so that the end of an outage is found within one.
             self._server.limit(_SHARE_OF_INTERVAL * min(max(shortest_s, _SHORTEST_INTERVAL_S), _LONGEST_OUTAGE_PAUSE_S))
@@ -111,6 +112,7 @@ class Refresher:
                 known = self._askers.get(name)
                 if known is None or not known.is_same(signal):
                     self._askers[name] = SignalAsker(signal, self._clock, self._chance)
+                    self._complaints.forget(name)
                     added.append(self._askers[name])
             for i, asker in enumerate(added):
                 # Asked at once and then spread over the second half of an interval: all in one instant would
@@ -211,7 +213,7 @@ class Refresher:
         self._observer.query_done(name, answer.duration_s, answer.error_kind)
         if asker.is_slow != was_slow:
             self._timetable.use(name, SLOW if asker.is_slow else FAST)
-        self._complain(name, answer)
+        self._complaints.note(asker.signal, answer)
         with self._publishing:
             if not self._is_stopped and self._askers.get(name) is asker:
                 self._publish(answer)
@@ -236,34 +238,7 @@ class Refresher:
             _LOG.warning("Prometheus answers again; asking for every signal")
             self.refresh_now()
 
-    def _complain(self, name: str, answer: SignalAnswer) -> None:
-        """Log what is wrong with a signal when that changes, not each time."""
-        complaint = complaint_of(answer)
-        if complaint == self._complaints.get(name, ""):
-            return
-        self._complaints[name] = complaint
-        details = {"signal": name, "error": answer.error, "warnings": answer.warnings, "n_series": answer.n_series}
-        if complaint:
-            _LOG.warning("signal %s: %s", name, complaint, extra=details)
-        else:
-            _LOG.info("signal %s is well again", name, extra=details)
-
 
 def _knows_nodes(resolver: NodeResolver) -> bool:
     """Whether the nodes were ever told: without them every series of a node would go unmapped, and count as asked."""
     return resolver.identity.generation > 0
-
-
-def complaint_of(answer: SignalAnswer) -> str:
-    """Return what is wrong with an answer in a few words without changing numbers, empty if nothing is."""
-    if answer.error:
-        return f"no answer ({answer.error_kind})"
-    if answer.warnings:
-        return "warnings in the answer"
-    if answer.is_suspect:
-        return "far fewer nodes than before"
-    if answer.drops.duplicate:
-        return "several series of one node; write `reduce`, or aggregate in the query"
-    if answer.n_series and not answer.n_mapped:
-        return "series, but none of a known node" if answer.drops.unmapped else "series, but no usable value"
-    return ""

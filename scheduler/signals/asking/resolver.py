@@ -34,6 +34,12 @@ _MAX_REMEMBERED: Final = 200_000
 _ENDPOINT: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:\[([^\]]+)\]|([^:/\[\]]+))(?::\d+)?(?:/.*)?", re.ASCII)
 _NOT_LETTERS: Final = re.compile(r"[^a-zA-Z0-9_]")
 
+# OpenTelemetry's own names (semantic conventions, resource `cloud`).
+_ALSO_CALLED: Final = {
+    "topology.kubernetes.io/zone": ("cloud_availability_zone",),
+    "topology.kubernetes.io/region": ("cloud_region",),
+}
+
 
 class NodeResolver:
     """Series labels to an index of `identity.names`, for one generation of it; threads may share it."""
@@ -84,8 +90,10 @@ def domain_labels(node_label: str) -> tuple[str, ...]:
     """Return the series labels that may carry a node label's value, best first.
 
     `topology.kubernetes.io/zone` is `topology_kubernetes_io_zone` after relabelling by Prometheus,
-    `label_topology_kubernetes_io_zone` from kube-state-metrics, and `zone` from most exporters.
+    `label_topology_kubernetes_io_zone` from kube-state-metrics, `cloud_availability_zone` from OpenTelemetry, and
+    `zone` from most exporters.
     """
     sanitised = _NOT_LETTERS.sub("_", node_label)
     short = _NOT_LETTERS.sub("_", node_label.rpartition("/")[2])
-    return tuple(dict.fromkeys((node_label, sanitised, f"label_{sanitised}", short)))
+    known = _ALSO_CALLED.get(node_label, ())
+    return tuple(dict.fromkeys((node_label, sanitised, f"label_{sanitised}", *known, short)))
