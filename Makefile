@@ -9,7 +9,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test check format run bench bench-micro clean
+.PHONY: help setup controlplane test check format dashboards run bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -35,12 +35,15 @@ test: setup ## Run the tests; where the control plane can be had, with it (PYTES
 check: setup ## Check style, formatting, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy scheduler tests benchmarks
+	$(BIN)/mypy scheduler tests benchmarks dashboards
 	$(BIN)/lint-imports --no-logo
 
 format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+dashboards: setup ## Write the Grafana dashboards anew from the modules beside them
+	$(BIN)/python -m dashboards.generate
 
 run: setup ## Run the scheduler (ARGS="--rules rules --prometheus http://localhost:9090")
 	$(BIN)/vane run $(ARGS)

@@ -194,7 +194,8 @@ _REPLICAS: Final[list[Panel]] = [
         "none",
         [
             (
-                "max by (instance) (leader_election_master_status{<vane>}) or max by (instance) (vane_build_info{<vane>})",
+                "max by (instance) (leader_election_master_status{<vane>}) "
+                "or max by (instance) (vane_build_info{<vane>})",
                 "{{instance}}",
             )
         ],
