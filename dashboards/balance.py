@@ -12,7 +12,7 @@ _NODE: Final = 'instance=~"$node"'
 _CPU_USE: Final = f'(1 - avg by (instance) (rate(node_cpu_seconds_total{{mode="idle", {_NODE}}}{_RATE})))'
 _MEMORY_TOTAL: Final = f"sum by (instance) (node_memory_MemTotal_bytes{{{_NODE}}})"
 _MEMORY_USE: Final = f"(1 - sum by (instance) (node_memory_MemAvailable_bytes{{{_NODE}}}) / {_MEMORY_TOTAL})"
-_CORES: Final = f'count(node_cpu_seconds_total{{mode="idle", {_NODE}}})'
+_CORES: Final = f'count(rate(node_cpu_seconds_total{{mode="idle", {_NODE}}}{_RATE}))'
 _CORES_USED: Final = f'sum(rate(node_cpu_seconds_total{{mode!~"idle|iowait|steal", {_NODE}}}{_RATE}))'
 _MEMORY_USED: Final = f"sum(node_memory_MemTotal_bytes{{{_NODE}}} - node_memory_MemAvailable_bytes{{{_NODE}}})"
 
