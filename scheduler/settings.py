@@ -55,7 +55,8 @@ class ServingSettings(_Group):
         default=10259, description="HTTPS port of health and metrics, kube-scheduler's; 0: don't serve"
     )
     bind_address: Address = Field(
-        default="127.0.0.1", description="IP address to listen on; loopback, as callers are not authenticated yet"
+        default="127.0.0.1",
+        description="IP address to listen on; callers from elsewhere need a token that the API server knows",
     )
     tls_cert_file: AnyPath | None = Field(
         default=None,
@@ -66,7 +67,7 @@ class ServingSettings(_Group):
     )
     unauthenticated_metrics: StrictBool = Field(
         default=False,
-        description="Serve /metrics to anyone who can connect, which an address other than loopback needs",
+        description="Show all pages to anyone who can connect, with no token",
     )
 
     @property

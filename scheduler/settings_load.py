@@ -205,11 +205,6 @@ def _conflicts(settings: Settings, sources: Sequence[_Source]) -> list[str]:
             given, lacking = ("tlsPrivateKeyFile", "--tls-cert-file"), "certificate"
         place = _place(("serving", given[0]), sources)
         found.append(f"{place}: needs the {lacking} too. Write {given[1]}, or drop both for a self-signed certificate")
-    if serving.secure_port and not serving.is_loopback and not serving.unauthenticated_metrics:
-        found.append(
-            f"{_place(('serving', 'bindAddress'), sources)}: {serving.bind_address} is not loopback, and authentication"
-            " of /metrics is not built yet. Write a loopback address, or --unauthenticated-metrics to serve anyone"
-        )
     if prometheus.token_file and any(name.lower() == "authorization" for name, _ in prometheus.headers):
         place = _place(("prometheus", "headers"), sources)
         found.append(f"{place}: Authorization is set by the token file too. Drop one of the two")

@@ -42,6 +42,7 @@ from scheduler.exposition import PAGE_LIFE_S, Page, merge, process_registry
 from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, RESOURCES
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
+from scheduler.serve.access import Reviews
 from scheduler.serve.calls import PermitCall
 from scheduler.serve.decisions import DecisionsQuery
 from scheduler.serve.http import Server
@@ -159,7 +160,7 @@ class RefresherProcess:
         self._refresher = self._make_refresher()
         self._loader = RuleLoader(settings.rules, self._loaded, self._refused)
         self._loader.resume(start.loader)
-        self._server = Server(settings.serving, self.pages)
+        self._server = Server(settings.serving, self.pages, _reviews(start))
         self._notifier = Notifier(_source(settings), self._metrics)
         self._notifier.start()  # before `run`: some events may have come already
         self._reloaded(rules)
@@ -219,6 +220,25 @@ class RefresherProcess:
     def _refused(self, message: str) -> None:
         self._metrics.rules_last_reload_successful().set(0)
         self._wire.send(ReloadFailed(message))
+
+
+def _reviews(start: Start) -> Reviews | None:
+    """Return who is asked about callers; nobody where all callers are on this machine, and trusted."""
+    settings = start.settings
+    if settings.serving.is_loopback or not settings.serving.secure_port:
+        return None
+    # Slow to import, and mostly not needed.
+    from scheduler.kube.config import load_connection
+    from scheduler.kube.reviews import AccessReviews
+    from scheduler.kube.transport import Transport
+
+    kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
+    try:
+        connection = load_connection(kubeconfig).as_replica(start.identity, "access-reviews")
+    except ConfigError as error:  # the deciding process could read it; signals must not end with it
+        log.error("no caller from elsewhere is let in: %s", error)
+        return None
+    return AccessReviews(Transport(connection, pool_size=2))
 
 
 def _source(settings: Settings) -> str:

@@ -135,7 +135,7 @@ class _Run:
         gc.disable()  # until the first lists are in: see SchedulingLoop
         self._binder.start(self._outside.clusters)
         pids = {"deciding": os.getpid(), "binder": self._binder.pid}
-        start = Start(self._settings, self._loader.state, pids)
+        start = Start(self._settings, self._loader.state, pids, self._outside.identity)
         refresher = RefresherLink(start, self._rules, self._inbox, self._fail, self._metrics)
         refresher.start()
         for number in (signal.SIGTERM, signal.SIGINT):

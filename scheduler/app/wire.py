@@ -31,12 +31,13 @@ log = logging.getLogger(__name__)
 class Start(NamedTuple):
     """What the refresher process is started with; crosses pickled, as both ends are ours.
 
-    `pids` are the other processes by name, whose figures stand on the metrics page.
+    `pids` are the other processes by name, whose figures stand on the metrics page; `identity` is the replica's.
     """
 
     settings: Settings
     loader: LoaderState
     pids: dict[str, int]
+    identity: str
 
 
 class Begin(msgspec.Struct, frozen=True, tag=True):

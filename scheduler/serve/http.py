@@ -7,11 +7,13 @@ import concurrent.futures
 import contextlib
 import logging
 import threading
+import time
 from typing import Final
 
 from aiohttp import web
 
 from scheduler.errors import ConfigError
+from scheduler.serve.access import Gate, Reviews
 from scheduler.serve.pages import PageSource, create_app
 from scheduler.serve.tls import ServingCertificate
 from scheduler.settings import ServingSettings
@@ -29,10 +31,15 @@ class Server:
     """Serves the pages from `start` to `stop`; with `secure_port` 0 it serves nothing, as kube-scheduler."""
 
     def __init__(
-        self, settings: ServingSettings, source: PageSource, certificate_look_s: float = CERTIFICATE_LOOK_S
+        self,
+        settings: ServingSettings,
+        source: PageSource,
+        reviews: Reviews | None = None,
+        certificate_look_s: float = CERTIFICATE_LOOK_S,
     ) -> None:
         self._settings = settings
         self._source = source
+        self._gate = Gate(reviews, settings.unauthenticated_metrics, time.monotonic)
         self._certificate_look_s = certificate_look_s
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -87,7 +94,7 @@ class Server:
         self._ended = asyncio.Event()
         settings = self._settings
         runner = web.AppRunner(
-            create_app(self._source),
+            create_app(self._source, self._gate),
             handle_signals=False,
             access_log=None,
             shutdown_timeout=1.0,
@@ -105,6 +112,7 @@ class Server:
             opened.set_result(None)
             await self._until_ended(self._ended, certificate)
         finally:
+            self._gate.close()
             await runner.cleanup()
 
     async def _until_ended(self, ended: asyncio.Event, certificate: ServingCertificate) -> None:

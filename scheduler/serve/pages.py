@@ -12,6 +12,7 @@ from aiohttp import web
 from scheduler.exposition import CONTENT_TYPE, render
 from scheduler.metrics import HealthMetrics
 from scheduler.serve import calls, decisions
+from scheduler.serve.access import Gate, guarded
 from scheduler.serve.calls import PermitCall
 from scheduler.serve.decisions import DecisionsQuery
 
@@ -61,9 +62,9 @@ class PageSource(Protocol):
         ...
 
 
-def create_app(source: PageSource) -> web.Application:
-    """Return the application with all pages; probes are open, and so are metrics until there is authentication."""
-    app = web.Application(middlewares=[_explain_refusals], client_max_size=1 << 16)
+def create_app(source: PageSource, gate: Gate) -> web.Application:
+    """Return the application with all pages, each behind the gate."""
+    app = web.Application(middlewares=[guarded(gate), _explain_refusals], client_max_size=1 << 16)
     app.on_response_prepare.append(_add_headers)
 
     health_metrics = HealthMetrics()

@@ -36,7 +36,7 @@ class Running:
         self.problems: list[str] = []
         settings = Settings(serving=ServingSettings(secure_port=self.port))
         loader = RuleLoader((), lambda _: None, lambda _: None)
-        start = Start(settings, loader.state, {"deciding": os.getpid()})
+        start = Start(settings, loader.state, {"deciding": os.getpid()}, "test")
         self.link = RefresherLink(start, RuleSet(), self.inbox, self.problems.append, self.metrics)
         self.link.start()
         wait_until(self.serves, 30.0, "the pages")

@@ -4,6 +4,8 @@ import random
 import socket
 import threading
 
+import pytest
+
 # Below the range from which Linux takes the local ports of outgoing connections (32768 and up): a port found free
 # here is not lost to one of those before its server listens.
 _RANGE = range(20000, 32000)
@@ -31,3 +33,13 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def own_address() -> str:
+    """Return an address of this machine that is not loopback, though nothing sent to it leaves the machine."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        return str(probe.getsockname()[0])
