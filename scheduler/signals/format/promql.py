@@ -59,6 +59,12 @@ class QueryFault:
 
 def parse_query(expr: str) -> Query | QueryFault:
     """Parse and type-check `expr`; whatever it holds, no exception."""
+    root = parse_tree(expr)
+    return root if isinstance(root, QueryFault) else _typed(expr, root)
+
+
+def parse_tree(expr: str) -> Any:
+    """Return the syntax tree of `expr`, of whatever type, or a QueryFault; whatever it holds, no exception."""
     if len(expr) > MAX_LENGTH:
         return QueryFault(
             f"longer than {MAX_LENGTH} characters, got {len(expr)}. Record a part of it with a recording rule"
@@ -76,7 +82,7 @@ def parse_query(expr: str) -> Query | QueryFault:
         problem = str(error)
         shown = "unexpected token here" if problem == "invalid promql query" else problem
         return QueryFault(f"PromQL: {shown}. {_syntax_advice(problem)}", _locate(problem, expr, tokens))
-    return _typed(expr, root)
+    return root
 
 
 def selectors(expr: str) -> list[str]:

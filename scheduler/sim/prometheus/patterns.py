@@ -1,0 +1,93 @@
+"""Regular expressions as Prometheus means them (RE2, anchored), on Python's engine.
+
+The two agree on what they have in common. What they write differently is translated or refused by name: a pattern
+that silently meant something else would select other series.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+import promql_parser as ast
+
+from scheduler.sim.prometheus.values import ExecutionError, UnsupportedPromQLError
+
+_TOKEN: Final = re.compile(
+    r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\])|(?P<group>\(\?(?:P?<\w+>|[a-zA-Z]*-?[a-zA-Z]*[:)]|.?))"
+    r"|(?P<repeat>[*+?}](?=[*+]))|(?P<end>\$)|(?P<other>.)",
+    re.DOTALL,
+)
+_ESCAPES: Final = re.compile(r"\\[aftnrvdDwWsSbBAz\W]|\\x(?=[0-9A-Fa-f]{2})", re.DOTALL)
+# Python takes these in a set for operations to come, or has no named classes.
+_ODD_SET: Final = re.compile(r"\[:|&&|--|~~|\|\||(?<!^)\[")
+_GROUP: Final = re.compile(r"\(\?(?:P?<\w+>|[ims]*(?:-[ims]+)?:|[ims]+\))")
+
+
+@functools.lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return the pattern, to be used with `fullmatch`.
+
+    Raises
+    ------
+    UnsupportedPromQLError
+        For what Python would read differently, or not at all.
+    """
+    translated = "".join(_translated(token, pattern) for token in _TOKEN.finditer(pattern))
+    try:
+        return re.compile(translated, re.DOTALL | re.ASCII)
+    except re.error as error:
+        raise _refused(pattern, str(error)) from error
+
+
+def check_pattern(pattern: str, function: str) -> None:
+    """Refuse a pattern that is none.
+
+    Raises
+    ------
+    ExecutionError
+        In the words in which Prometheus says it of an argument.
+    """
+    quoted = pattern.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    try:
+        ast.parse(f'x{{a=~"{quoted}"}}')
+    except ValueError as error:
+        raise ExecutionError(f"invalid regular expression in {function}(): {pattern}") from error
+
+
+def expand(template: str, match: re.Match[str]) -> str:
+    """Return the replacement with `$1`, `${1}`, `$name` and `$$` filled in; an unknown group is empty."""
+
+    def fill(reference: re.Match[str]) -> str:
+        name = reference[1] or reference[2]
+        if name is None:
+            return "$"
+        try:
+            return match[int(name) if name.isdecimal() else name] or ""
+        except IndexError:
+            return ""
+
+    return re.sub(r"\$(?:\{(\w+)\}|(\w+)|\$)", fill, template)
+
+
+def _translated(token: re.Match[str], pattern: str) -> str:
+    text = token.group()
+    if token.lastgroup == "end":
+        # Python's own `$` also stands before a line feed at the end.
+        return r"\Z"
+    if token.lastgroup == "escape":
+        if not _ESCAPES.match(pattern, token.start()) or text == r"\_":
+            raise _refused(pattern, text)
+        return r"\Z" if text == r"\z" else text
+    if token.lastgroup == "set" and _ODD_SET.search(text[1:-1]):
+        raise _refused(pattern, text)
+    if token.lastgroup == "group" and not _GROUP.fullmatch(text):
+        raise _refused(pattern, text)
+    if token.lastgroup == "repeat":
+        raise _refused(pattern, pattern[token.start() : token.start() + 2])
+    return text.replace("(?<", "(?P<") if token.lastgroup == "group" else text
+
+
+def _refused(pattern: str, what: str) -> UnsupportedPromQLError:
+    return UnsupportedPromQLError("regular expression", f"{what} in {pattern!r}")
