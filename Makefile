@@ -9,7 +9,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test check format dashboards run bench bench-micro clean
+.PHONY: help setup controlplane test check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -47,6 +47,10 @@ dashboards: setup ## Write the Grafana dashboards anew from the modules beside t
 
 run: setup ## Run the scheduler (ARGS="--rules rules --prometheus http://localhost:9090")
 	$(BIN)/vane run $(ARGS)
+
+# Without the tools of developers; what is installed already stays.
+demo: $(filter .uv/%,$(UV)) ## See Vane at work for a minute, on a simulated cluster (ARGS="--seed 7", ARGS="--keep")
+	@$(UV) run --quiet --locked --no-dev --extra demo vane demo $(ARGS)
 
 bench: controlplane ## Race kube-scheduler on a real API server, some 15 minutes (ARGS="--quick", ARGS="--write")
 	$(BIN)/python -m benchmarks.race $(ARGS)

@@ -11,10 +11,11 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from scheduler import __version__
-from scheduler.errors import ConfigError
+from scheduler.errors import ConfigError, VaneError
 
 if TYPE_CHECKING:
     from scheduler.settings import Settings
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 OK: Final = 0
 FAILED: Final = 1
 
-NOT_BUILT: Final = ("demo", "explain", "top", "whatif", "simulate", "backtest", "doctor")
+NOT_BUILT: Final = ("explain", "top", "whatif", "simulate", "backtest", "doctor")
 DEFAULT_RULES: Final = "rules"
+_MAX_PORT: Final = 65_535
 
 _USAGE: Final = f"""\
 Vane places Pods by live business signals, written as PromQL.
@@ -31,6 +33,7 @@ Vane places Pods by live business signals, written as PromQL.
 usage: vane COMMAND [FLAGS]
 
   vane run              run the scheduler
+  vane demo             see it at work: a simulated cluster, nothing to install
   vane check [PATH...]  check rule files
   vane version          print the version
 
@@ -40,7 +43,7 @@ Not built yet: {", ".join(NOT_BUILT)}.
 
 
 class _UsageError(Exception):
-    """A wrong command line; the message is what the user reads."""
+    """A command that cannot go on as it was given; the message is what the user reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +85,11 @@ def _dispatch(words: Sequence[str], around: _Surroundings) -> int:
         return _run(flags, around)
     if command == "check":
         return _check(flags, around)
+    if command == "demo":
+        return _demo(flags, around)
     if command in NOT_BUILT:
         raise _UsageError(f"vane {command}: not built yet")
-    raise _UsageError(f"vane: no such command, got {command!r}. Write run, check or version; see vane --help")
+    raise _UsageError(f"vane: no such command, got {command!r}. Write run, demo, check or version; see vane --help")
 
 
 def _run(words: Sequence[str], around: _Surroundings) -> int:
@@ -155,6 +160,35 @@ def _check(words: Sequence[str], around: _Surroundings) -> int:
     from scheduler.signals.check import run_check
 
     return run_check(given.paths or [DEFAULT_RULES], around.out)
+
+
+def _demo(words: Sequence[str], around: _Surroundings) -> int:
+    parser = _Parser(
+        prog="vane demo",
+        usage="vane demo [FLAGS]",
+        description="Run Vane on a simulated cluster for a minute, beside the same Vane without rules, and compare. "
+        "^C ends it at any time, with exit code 130; with --keep, after the tour, with 0.",
+    )
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="which Pods come and how they behave (1)")
+    parser.add_argument("--fast", action="store_true", help="the same tour in less than half the time, for CI")
+    parser.add_argument("--keep", action="store_true", help="go on after the summary, and print how to use kubectl")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="port of the API server (0: any free one)")
+    parser.add_argument("--picture", metavar="FILE", help="save what the screen shows as SVG; needs rich")
+    if _is_help(words):
+        return _help(parser, around)
+    given = parser.parse_args(words)
+    if not 0 <= given.port <= _MAX_PORT:
+        raise _UsageError(f"vane demo: --port: must be from 0 to {_MAX_PORT}, got {given.port}. Write 0 for any")
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from scheduler.sim.demo import Options, run_demo
+
+    picture = None if given.picture is None else Path(given.picture)
+    options = Options(given.seed, given.fast, given.keep, given.port, picture)
+    try:
+        return run_demo(options, around.environ, around.out)
+    except VaneError as error:
+        raise _UsageError(f"vane demo: {error}") from error
 
 
 def _version(words: Sequence[str], around: _Surroundings) -> int:

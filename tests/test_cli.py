@@ -50,7 +50,7 @@ def vane() -> Cli:
 @pytest.mark.parametrize("word", ["--help", "-h", "help"])
 def test_help_names_every_command(vane: Cli, word: str) -> None:
     assert vane(word) == 0
-    for command in ("vane run", "vane check", "vane version", *NOT_BUILT):
+    for command in ("vane run", "vane demo", "vane check", "vane version", *NOT_BUILT):
         assert command in vane.out
     assert vane.err == ""
 
@@ -75,7 +75,7 @@ def test_later_commands_are_refused_by_name(vane: Cli, command: str) -> None:
 
 def test_an_unknown_command_is_refused(vane: Cli) -> None:
     assert vane("runn") == 1
-    assert vane.err == "vane: no such command, got 'runn'. Write run, check or version; see vane --help\n"
+    assert vane.err == "vane: no such command, got 'runn'. Write run, demo, check or version; see vane --help\n"
 
 
 def test_run_hands_over_settings_and_returns_the_code(vane: Cli) -> None:
@@ -143,7 +143,7 @@ def test_check_with_queries_is_not_built_yet(vane: Cli) -> None:
     assert vane.err == "vane check --prometheus: not built yet\n"
 
 
-@pytest.mark.parametrize("command", ["check", "version"])
+@pytest.mark.parametrize("command", ["demo", "check", "version"])
 def test_the_other_commands_have_help_and_refuse_flags(vane: Cli, command: str) -> None:
     assert vane(command, "--help") == 0
     assert vane.out.startswith(f"usage: vane {command}")
@@ -152,8 +152,8 @@ def test_the_other_commands_have_help_and_refuse_flags(vane: Cli, command: str) 
 
 
 def test_the_module_runs_as_a_program() -> None:
-    done = subprocess.run([sys.executable, "-m", "scheduler", "demo"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "vane demo: not built yet\n")
+    done = subprocess.run([sys.executable, "-m", "scheduler", "explain"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "vane explain: not built yet\n")
 
 
 def test_check_starts_without_the_libraries_of_run() -> None:

@@ -29,7 +29,7 @@ _DURATION: Final = "istio_request_duration_milliseconds"
 
 
 class Exporters:
-    """Counters of all nodes and Pods, moved on and written once a second."""
+    """Counters of all nodes and Pods: moved on second by second, written when they are scraped."""
 
     def __init__(self, append: Append) -> None:
         self._append = append
@@ -38,19 +38,30 @@ class Exporters:
         self._cpu_s: dict[str, FloatArray] = {}
         self._requests: dict[str, tuple[list[Labels], FloatArray]] = {}
 
-    def write(self, states: Sequence[NodeState], stamp_s: float, elapsed_s: float) -> None:
-        """Count `elapsed_s` more of these states and write every series with that time stamp."""
+    def count(self, states: Sequence[NodeState], elapsed_s: float) -> None:
+        """Move the counters on by `elapsed_s` of these states, whether anybody reads them or not."""
         for state in states:
-            self._write_cpu(state, stamp_s, elapsed_s)
-            for labels, value in (*_memory(state), *_cards(state)):
-                self._append(labels, stamp_s, value)
+            self._count_cpu(state, elapsed_s)
             for pod, per_s in state.serving:
-                self._write_requests(state, pod, per_s * elapsed_s, stamp_s)
+                self._count_requests(state, pod, per_s * elapsed_s)
         alive = {pod for state in states for pod, _ in state.serving}
         for gone in self._requests.keys() - alive:
             del self._requests[gone]
 
-    def _write_cpu(self, state: NodeState, stamp_s: float, elapsed_s: float) -> None:
+    def write(self, states: Sequence[NodeState], stamp_s: float) -> None:
+        """Write every series with that time stamp: one scrape of all targets."""
+        for state in states:
+            for (labels, _, _), seconds in zip(
+                self._cpu[state.node.name], self._cpu_s[state.node.name].tolist(), strict=True
+            ):
+                self._append(labels, stamp_s, seconds)
+            for labels, value in (*_memory(state), *_cards(state)):
+                self._append(labels, stamp_s, value)
+        for series, counts in self._requests.values():
+            for labels, n_within in zip(series, counts.tolist(), strict=True):
+                self._append(labels, stamp_s, n_within)
+
+    def _count_cpu(self, state: NodeState, elapsed_s: float) -> None:
         node = state.node
         series = self._cpu.get(node.name)
         if series is None:
@@ -59,19 +70,14 @@ class Exporters:
             self._cpu_s[node.name] = np.array([1_000.0 + 9_000.0 * chance(0, node.name, i) for i in range(len(series))])
         shares = np.array([used * state.cpu + constant for _, used, constant in series])
         self._cpu_s[node.name] += shares * elapsed_s
-        for (labels, _, _), seconds in zip(series, self._cpu_s[node.name].tolist(), strict=True):
-            self._append(labels, stamp_s, seconds)
 
-    def _write_requests(self, state: NodeState, pod: str, n_requests: float, stamp_s: float) -> None:
+    def _count_requests(self, state: NodeState, pod: str, n_requests: float) -> None:
         found = self._requests.get(pod)
         if found is None:
             found = self._requests[pod] = (_request_series(pod, state.node), np.zeros(len(BUCKETS_MS) + 1))
-        series, counts = found
-        shares = answered_within(self._bounds, state.distance_ms, state.cpu)
-        counts[:-1] += n_requests * shares
+        counts = found[1]
+        counts[:-1] += n_requests * answered_within(self._bounds, state.distance_ms, state.cpu)
         counts[-1] += n_requests
-        for labels, count in zip(series, counts.tolist(), strict=True):
-            self._append(labels, stamp_s, count)
 
 
 def _cpu_series(node: NodeSpec) -> Iterable[tuple[Labels, float, float]]:

@@ -63,6 +63,8 @@ class Ledger:
         self._within: FloatArray = np.zeros(len(_BOUNDS_MS))
         self._created_s: dict[str, float] = {}
         self._waits_s: list[float] = []
+        self.first_bound_s: float | None = None
+        """When the first Pod of the tour was bound, on the clock of the calls."""
 
     def created(self, uid: str, at_s: float) -> None:
         self._created_s[uid] = at_s
@@ -71,6 +73,8 @@ class Ledger:
         """Count a binding; of Pods that were not created by the tour nothing is counted."""
         if uid in self._created_s:
             self._waits_s.append(at_s - self._created_s[uid])
+            if self.first_bound_s is None:
+                self.first_bound_s = at_s
 
     @property
     def n_bound(self) -> int:

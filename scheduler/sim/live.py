@@ -1,0 +1,165 @@
+"""The live screen, drawn with rich: the phase, nodes by zone as bars, the last decisions and why."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Final, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from scheduler.sim.law import HOT
+from scheduler.sim.nodes import ZONES
+from scheduler.sim.phases import SHIFT, Phase
+from scheduler.sim.reasons import Told
+from scheduler.sim.screen import ArmView, Moment, Screen
+from scheduler.sim.world import NodeState
+
+_N_DECISIONS: Final = 9
+_BAR: Final = 12
+_WARM: Final = 0.6
+_PICTURE_WIDTH: Final = 118
+_PICTURE_AFTER_S: Final = 4.5
+"""How long after the shift the picture is taken: the samples have seen it by then."""
+
+
+class _Picture:
+    """What is on the screen now."""
+
+    def __init__(self) -> None:
+        self._told: deque[Told] = deque(maxlen=_N_DECISIONS)
+        self._note: Sequence[str] = ()
+        self._phase: Phase | None = None
+
+    def begin(self, phase: Phase) -> None:
+        self._phase = phase
+        self._note = ()
+
+    def note(self, lines: Sequence[str]) -> None:
+        self._note = lines
+
+    def take(self, moment: Moment) -> None:
+        self._told.extend(moment.told)
+
+    def draw(self, moment: Moment) -> RenderableType:
+        parts: list[RenderableType] = [self._head(moment), _arms(moment.arms), self._decisions(moment)]
+        if self._note:
+            parts.insert(1, Panel(_diff(self._note), title="the edit", border_style="yellow", padding=(0, 1)))
+        return Group(*parts)
+
+    def _head(self, moment: Moment) -> RenderableType:
+        phase = moment.phase
+        title = Text(f" {phase.title} ", style="bold reverse")
+        text = Text.assemble(title, f"  {phase.look_at}")
+        return Panel(text, title="vane demo", subtitle=f"{moment.at_s:.0f} of {moment.length_s:.0f} s", padding=(0, 1))
+
+    def _decisions(self, moment: Moment) -> RenderableType:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+        for told in self._told:
+            table.add_row(told.pod, told.node or "-", Text(told.why, style="green" if told.is_by_rule else "dim"))
+        for pod, message in moment.arms[0].failures[:2]:
+            table.add_row(pod, Text("waits", style="red"), Text(message, style="red"))
+        subtitle = f"oldest sample: {moment.sample}"
+        return Panel(
+            table, title="latest decisions and why", subtitle=subtitle, height=_N_DECISIONS + 4, padding=(0, 1)
+        )
+
+
+def _arms(arms: Sequence[ArmView]) -> RenderableType:
+    grid = Table.grid(expand=True)
+    for _ in arms:
+        grid.add_column(ratio=1)
+    grid.add_row(*(_arm(arm) for arm in arms))
+    return grid
+
+
+def _arm(arm: ArmView) -> RenderableType:
+    grid = Table.grid(expand=True, padding=(0, 1))
+    for _ in ZONES:
+        grid.add_column(ratio=1, no_wrap=True)
+    grid.add_row(*(Text(f"{zone} {100.0 * arm.zone_cpu(zone):.0f} %", style="bold") for zone in ZONES))
+    by_zone = [[state for state in arm.states if state.node.zone == zone] for zone in ZONES]
+    for row in zip(*by_zone, strict=True):
+        grid.add_row(*(_node(state) for state in row))
+    up = "" if arm.is_prometheus_up else "   Prometheus DOWN"
+    counts = f"{arm.n_bound} of {arm.n_created} Pods bound   {arm.hot_pod_s:.0f} hot Pod-seconds{up}"
+    return Panel(grid, title=arm.title, subtitle=counts, border_style="cyan" if arm.is_prometheus_up else "red")
+
+
+def _node(state: NodeState) -> Text:
+    style = "red" if state.cpu > HOT else "yellow" if state.cpu > _WARM else "green"
+    filled = round(_BAR * state.cpu)
+    return Text.assemble(
+        f"{state.node.name[-2:]:>2} ", ("█" * filled, style), ("·" * (_BAR - filled), "dim"), f"{state.n_pods:>3}"
+    )
+
+
+def _diff(lines: Sequence[str]) -> Text:
+    styles = {"+": "green", "-": "red", "@": "cyan"}
+    return Text("\n").join(Text(line, style=styles.get(line[:1], "")) for line in lines)
+
+
+class LiveScreen:
+    """Draws over the terminal while the tour runs, and leaves it as it was."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._picture = _Picture()
+        self._live = Live(console=Console(file=out), screen=True, auto_refresh=False)
+        self._is_on = False
+
+    def begin(self, phase: Phase) -> None:
+        if not self._is_on:
+            self._is_on = True
+            self._live.start()
+        self._picture.begin(phase)
+
+    def note(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._picture.note(lines)
+
+    def show(self, moment: Moment) -> None:
+        self._picture.take(moment)
+        self._live.update(self._picture.draw(moment), refresh=True)
+
+    def close(self) -> None:
+        if self._is_on:
+            self._is_on = False
+            self._live.stop()
+
+
+class PictureScreen:
+    """Another screen, and an SVG file of what the live one shows once the load has shifted."""
+
+    def __init__(self, screen: Screen, file: Path) -> None:
+        self._screen = screen
+        self._file = file
+        self._picture = _Picture()
+        self._is_taken = False
+
+    def begin(self, phase: Phase) -> None:
+        self._picture.begin(phase)
+        self._screen.begin(phase)
+
+    def note(self, lines: Sequence[str]) -> None:
+        self._screen.note(lines)
+
+    def show(self, moment: Moment) -> None:
+        self._picture.take(moment)
+        if not self._is_taken and moment.phase.key == SHIFT and moment.at_s > moment.phase.begins_s + _PICTURE_AFTER_S:
+            self._is_taken = True
+            console = Console(file=StringIO(), record=True, width=_PICTURE_WIDTH, force_terminal=True)
+            console.print(self._picture.draw(moment))
+            self._file.write_text(console.export_svg(title="vane demo"))
+        self._screen.show(moment)
+
+    def close(self) -> None:
+        self._screen.close()

@@ -1,0 +1,61 @@
+"""The tour's timetable: which phase begins when, what it shows, and what it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+ARRIVE: Final = "arrive"
+SHIFT: Final = "shift"
+EDIT: Final = "edit"
+DOWN: Final = "down"
+BACK: Final = "back"
+
+SHIFTED_ZONE: Final = "zone-b"
+SHIFTED_BY: Final = 0.45
+PODS_PER_S: Final = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One part of the tour, from `begins_s` to `ends_s` after its start."""
+
+    key: str
+    begins_s: float
+    ends_s: float
+    title: str
+    look_at: str
+
+
+_TEXTS: Final = (
+    (
+        ARRIVE,
+        "Pods arrive",
+        "services, batch and GPU jobs; their requests say little of what they really use. Each line: Pod, node, why.",
+    ),
+    (
+        SHIFT,
+        f"Load shifts to {SHIFTED_ZONE}",
+        "load that no request shows. A few seconds later the samples do, and the rules send Pods elsewhere.",
+    ),
+    (EDIT, "A rule file is edited", "no restart: the next Pods follow the new limit."),
+    (DOWN, '"Prometheus" goes down', "its port is closed. Samples age, fade and drop out; Pods go on being placed."),
+    (BACK, '"Prometheus" is back', "fresh samples, and the rules have their say again."),
+)
+# Seconds of each phase. The long form and its start stay under a minute.
+_LONG: Final = (11.0, 13.0, 11.0, 8.0, 5.0)
+_FAST: Final = (4.0, 6.0, 4.0, 3.5, 2.5)
+
+
+def timetable(is_fast: bool) -> Sequence[Phase]:
+    phases = []
+    at_s = 0.0
+    for (key, title, look_at), length_s in zip(_TEXTS, _FAST if is_fast else _LONG, strict=True):
+        phases.append(Phase(key, at_s, at_s + length_s, title, look_at))
+        at_s += length_s
+    return phases
+
+
+def begin_of(phases: Sequence[Phase], key: str) -> float:
+    return next(phase.begins_s for phase in phases if phase.key == key)

@@ -1,0 +1,94 @@
+"""The scheduler of an arm: `vane run` as a process, just as an operator starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from scheduler.errors import VaneError
+
+# Runs in the child before `vane run` replaces it: the kernel then ends the scheduler in order when the demo is
+# killed, and nothing is left behind. In a session of its own it does not get the terminal's ^C, which the demo handles.
+_END_WITH_PARENT: Final = """
+import os, signal, sys
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+os.execv(sys.executable, [sys.executable, "-m", "scheduler", "run", *sys.argv[2:]])
+"""
+_STOP_S: Final = 8.0
+_TAIL_LINES: Final = 8
+
+
+class SchedulerEndedError(VaneError):
+    """A scheduler ended while it was needed; the message has the end of its log."""
+
+
+class SchedulerProcess:
+    """One `vane run`; its pages are on `port`, what it logs in `log`."""
+
+    def __init__(self, log: Path, kubeconfig: Path, rules: Path, prometheus: str) -> None:
+        self.port = free_port()
+        self.log = log
+        self._flags = [
+            *("--kubeconfig", str(kubeconfig)),
+            *("--rules", str(rules)),
+            *("--prometheus", prometheus),
+            *("--secure-port", str(self.port)),
+            "--leader-elect=false",
+        ]
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self, environ: Mapping[str, str]) -> None:
+        with self.log.open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", _END_WITH_PARENT, str(os.getpid()), *self._flags),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=_plain(environ),
+                start_new_session=True,
+            )
+
+    def check(self) -> None:
+        """Raise SchedulerEndedError if the process has ended."""
+        if self._process is not None and self._process.returncode is not None:
+            lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+            raise SchedulerEndedError("\n".join([f"vane run ended with {self._process.returncode}:", *lines]))
+
+    async def stop(self) -> None:
+        """End it with SIGTERM, with SIGKILL if that takes too long."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(process.wait(), _STOP_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now; `vane run` takes 0 for not serving at all."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _plain(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without what would configure the scheduler beside our flags."""
+    kept = {name: value for name, value in environ.items() if not name.startswith(("VANE_", "POD_", "KUBERNETES_"))}
+    # Proxies are not for loopback.
+    return {**kept, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
