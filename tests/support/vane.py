@@ -64,7 +64,7 @@ class VaneProcess:
     @property
     def identity(self) -> str:
         """The name under which it asks the API server and holds the Lease, from its log; "" before it has said so."""
-        found = re.search(r"identity=(\S+)", self.process.log_text())
+        found = re.search(r'\bidentity(?:=|": ?")([^\s"]+)', self.process.log_text())  # lines may be text or JSON
         return "" if found is None else found[1]
 
     def pids(self) -> list[int]:

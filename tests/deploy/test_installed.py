@@ -1,0 +1,248 @@
+"""Vane installed as README.md says, and run with its service account, arguments, configuration and rules."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.deploy import rights
+from tests.deploy.container import Container
+from tests.deploy.files import ACCOUNT, CHECKOUT, NAMESPACE, kubectl
+from tests.deploy.rights import Right
+from tests.support.controlplane import ControlPlane
+from tests.support.kubeapi import KubeApi
+from tests.support.manifests import Json
+from tests.support.prometheus import PrometheusServer
+from tests.support.vane import VaneProcess, shipped_roles
+from tests.support.waiting import wait_until
+
+ROLES = shipped_roles()
+RIGHTS = [(role, right) for role in ROLES for right in rights.rights(role)]
+SHORT_LEASE = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s")
+
+
+@dataclass
+class Installed:
+    """An installed Vane after its scenario: what it did stands in the audit log."""
+
+    cluster: ControlPlane
+    api: KubeApi
+    container: Container
+    replicas: list[VaneProcess]
+    rollout: str
+    example: str
+    asked: list[Json]
+    """The audited requests of its service account."""
+
+    @property
+    def leader(self) -> VaneProcess:
+        return self.replicas[-1]
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    api, audit = cluster.client(), cluster.audit.from_now()
+    folder = tmp_path_factory.mktemp("installed")
+    kubectl(cluster, "apply -k deploy/overlays/two-replicas")
+    rollout = kubectl(cluster, f"-n {NAMESPACE} rollout status deployment/vane --timeout=60s")
+    prometheus = PrometheusServer(cluster.programs, folder / "prometheus")
+    prometheus.start()
+    container = Container(api, folder)
+    container.mount()
+    vane = Installed(cluster, api, container, [], rollout, "", [])
+    try:
+        _scenario(vane, folder, prometheus.url)
+        vane.asked = audit.events(user=ACCOUNT)
+        yield vane
+    finally:
+        for replica in vane.replicas:
+            replica.stop()
+        prometheus.stop()
+    assert [replica.violations for replica in vane.replicas] == [[], []]
+
+
+def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
+    """Do all that a replica's life has: lead, stand by, bind, refuse, lose a race, repeat an Event, hand over."""
+    api = vane.api
+    token = vane.cluster.service_account_token("vane", NAMESPACE)
+    kubeconfig = vane.cluster.write_kubeconfig({"token": token}, folder / "vane.kubeconfig")
+    for pod in vane.api.pods(NAMESPACE):
+        name = pod["metadata"]["name"]
+        (folder / name).mkdir()
+        flags = [*vane.container.flags, *SHORT_LEASE]
+        env = vane.container.environ(name)
+        replica = VaneProcess(folder / name, kubeconfig, prometheus=prometheus, flags=flags, env=env)
+        vane.replicas.append(replica)
+        replica.start()
+    first, second = vane.replicas
+    wait_until(lambda: _holder(api) == first.identity, 10.0, "the first leads")
+
+    kubectl(vane.cluster, "apply -f deploy/example/web.yaml")
+    vane.example = kubectl(vane.cluster, "rollout status deployment/web --timeout=60s")
+    _lose_a_race(api, first)
+    _refuse_twice(api)
+
+    first.process.signal(signal.SIGTERM)
+    assert first.process.wait(15.0) == 0
+    wait_until(lambda: _holder(api) == second.identity, 10.0, "the second leads")
+    api.create_pod("after", scheduler_name="vane")
+    api.wait_bound("after")
+
+
+def _holder(api: KubeApi) -> str:
+    lease = api.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vane")
+    return str(lease["spec"].get("holderIdentity") or "")
+
+
+def _lose_a_race(api: KubeApi, leader: VaneProcess) -> None:
+    """Bind a Pod that Vane has placed already, while its binder process cannot say so."""
+    binder = leader.binder_pid()
+    os.kill(binder, signal.SIGSTOP)
+    try:
+        api.create_pod("raced", scheduler_name="vane")
+        leader.wait_for_metric('scheduler_cache_size{type="assumed_pods"}', 1)
+        api.bind("raced", "node-0" if _is_busier(api, "node-1") else "node-1")
+    finally:
+        os.kill(binder, signal.SIGCONT)
+    leader.wait_for_metric('scheduler_cache_size{type="assumed_pods"}', 0)
+
+
+def _is_busier(api: KubeApi, node: str) -> bool:
+    placed = list(api.placements().values())
+    return 2 * placed.count(node) > len(placed)
+
+
+def _refuse_twice(api: KubeApi) -> None:
+    """Let two Pods wait for room that one of them gets, so that the other is refused a second time."""
+    api.create_node("big", cpu="64", labels={"size": "big"})
+    large = {"cpu": "60", "scheduler_name": "vane", "spec": {"nodeSelector": {"size": "big"}}}
+    api.create_pod("first", **large)
+    api.wait_bound("first")
+    for name in ("second", "third"):
+        api.create_pod(name, **large)
+
+    def refusals() -> list[list[int]]:
+        """Return how often each Event of each Pod has come about."""
+        events = [api.events(name, reason="FailedScheduling") for name in ("second", "third")]
+        return [[(event.get("series") or {}).get("count", 1) for event in found] for found in events]
+
+    wait_until(lambda: all(refusals()), 10.0, "an Event for each")
+    api.delete_pod("first", grace=0)
+    wait_until(lambda: any(max(counts) > 1 for counts in refusals()), 20.0, "a repeated Event")
+
+
+def test_one_apply_brings_up_two_replicas_on_two_nodes(installed: Installed) -> None:
+    assert 'deployment "vane" successfully rolled out' in installed.rollout
+    pods = installed.api.pods(NAMESPACE)
+    assert {pod["spec"]["nodeName"] for pod in pods} == {"node-0", "node-1"}
+    for pod in pods:
+        assert pod["spec"]["priority"] == 2_000_000_000
+        sources = [volume["projected"]["sources"] for volume in pod["spec"]["volumes"] if "projected" in volume]
+        assert any("serviceAccountToken" in source for source in sources[0]), "the token, and only by the Pod's wish"
+
+
+def test_nobody_else_in_the_namespace_gets_vanes_token_unasked(installed: Installed) -> None:
+    restricted = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    container = {"name": "other", "image": "other:1.0", "securityContext": restricted}
+    spec = {"serviceAccountName": "vane", "containers": [container]}
+    body = {"metadata": {"name": "other"}, "spec": spec}
+    made = installed.api.post(f"/api/v1/namespaces/{NAMESPACE}/pods", body, dryRun="All")
+    assert "volumes" not in made["spec"]
+
+
+def test_the_example_is_placed_by_vane(installed: Installed) -> None:
+    assert 'deployment "web" successfully rolled out' in installed.example
+    pods = [pod for pod in installed.api.pods("default") if pod["metadata"].get("labels", {}).get("app") == "web"]
+    assert len(pods) == 3
+    binds = [event for event in installed.asked if event["objectRef"].get("subresource") == "binding"]
+    assert {pod["metadata"]["name"] for pod in pods} <= {event["objectRef"]["name"] for event in binds}
+    shown = kubectl(installed.cluster, "get pods --selector app=web --output wide")
+    assert shown.count("Running") == 3
+    (event,) = installed.api.events(pods[0]["metadata"]["name"], reason="Scheduled")
+    assert event["reportingComponent"] == "vane"
+
+
+def test_nothing_was_forbidden(installed: Installed) -> None:
+    refused = [event for event in installed.asked if event["responseStatus"]["code"] in (401, 403)]
+    assert refused == []
+    assert len(installed.asked) > 20
+    (race,) = (event for event in installed.asked if _is_bind_of(event, "raced"))
+    assert race["responseStatus"]["code"] == 409
+
+
+def _is_bind_of(event: Json, pod: str) -> bool:
+    return bool(event["objectRef"].get("subresource") == "binding" and event["objectRef"].get("name") == pod)
+
+
+@pytest.mark.parametrize(("role", "right"), RIGHTS, ids=[str(right) for _, right in RIGHTS])
+def test_every_right_is_needed(installed: Installed, role: Json, right: Right) -> None:
+    needing = [event for event in installed.asked if right.covers(event)]
+    assert needing, "a right that nothing asked for"
+    api, granted = installed.api, rights.rights(role)
+    assert rights.is_allowed(api, needing[0])
+    try:
+        rights.write(api, role, [other for other in granted if other != right])
+        wait_until(lambda: not rights.is_allowed(api, needing[0]), 5.0, "the request is forbidden without the right")
+    finally:
+        rights.write(api, role, granted)
+    wait_until(lambda: rights.is_allowed(api, needing[0]), 5.0, "the request is allowed again")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        "get secrets",
+        "list secrets -A",
+        "delete pods",
+        "create pods",
+        "update pods",
+        "patch pods",
+        "create pods/exec",
+        "get nodes/proxy",
+        "patch nodes",
+        "delete nodes",
+        "create serviceaccounts/token",
+        "update leases/kube-scheduler -n kube-system",
+        "escalate clusterroles",
+        "impersonate users",
+    ],
+)
+def test_what_vane_may_not_do(installed: Installed, attempt: str) -> None:
+    with pytest.raises(AssertionError, match=r"\bno\n"):
+        kubectl(installed.cluster, f"auth can-i {attempt} --as={ACCOUNT}")
+
+
+def test_changed_rules_reach_the_running_vane_and_a_changed_configuration_starts_new_pods(
+    installed: Installed, tmp_path: Path
+) -> None:
+    for name in ("deploy", "rules"):
+        shutil.copytree(CHECKOUT / name, tmp_path / name)
+    deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/vane"
+    before = installed.api.get(deployment)["metadata"]["generation"]
+
+    rules = tmp_path / "rules" / "node-utilisation.yaml"
+    assert "weight: 2" in rules.read_text()
+    rules.write_text(rules.read_text().replace("weight: 2", "weight: 3"))
+    said = kubectl(installed.cluster, "apply -k deploy/overlays/two-replicas", tmp_path)
+    assert "configmap/vane-rules configured" in said
+    assert installed.api.get(deployment)["metadata"]["generation"] == before
+    log = installed.leader.process.log_text
+    assert "rules loaded" not in log()
+    installed.container.mount()
+    wait_until(lambda: "rules loaded" in log(), 10.0, "the changed rules in force")
+
+    configuration = tmp_path / "deploy" / "base" / "vane.yaml"
+    configuration.write_text(configuration.read_text() + "  verbosity: 2\n")
+    kubectl(installed.cluster, "apply -k deploy/overlays/two-replicas", tmp_path)
+    assert installed.api.get(deployment)["metadata"]["generation"] == before + 1
