@@ -1,0 +1,79 @@
+"""What the embedded API server serves: six resources over five kinds of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of one API group; Events have two, which share `storage`.
+
+    `subresources` go by name to their verbs, `verbs` are those of the resource itself, as discovery names them.
+    """
+
+    plural: str
+    singular: str
+    kind: str
+    group: str = ""
+    version: str = "v1"
+    is_namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+    subresources: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    storage: str = ""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def prefix(self) -> str:
+        """The path of the group's version, such as `/api/v1`."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    @property
+    def qualified(self) -> str:
+        """The name in messages, such as `leases.coordination.k8s.io`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def stored_as(self) -> str:
+        """What its objects are kept under."""
+        return self.storage or self.plural
+
+    def allows(self, verb: str, subresource: str = "") -> bool:
+        return verb in (dict(self.subresources).get(subresource, ()) if subresource else self.verbs)
+
+
+_STATUS: Final = ("status", ("get", "patch", "update"))
+
+NAMESPACES: Final = Resource(
+    "namespaces", "namespace", "Namespace", is_namespaced=False, short_names=("ns",),
+    # Nothing here would empty a namespace, so none can be deleted.
+    verbs=("create", "get", "list", "patch", "update", "watch"),
+)  # fmt: skip
+NODES: Final = Resource(
+    "nodes", "node", "Node", is_namespaced=False, short_names=("no",), subresources=(_STATUS,)
+)  # fmt: skip
+PODS: Final = Resource(
+    "pods", "pod", "Pod", short_names=("po",), subresources=(("binding", ("create",)), _STATUS)
+)  # fmt: skip
+EVENTS: Final = Resource("events", "event", "Event", short_names=("ev",))
+LEASES: Final = Resource("leases", "lease", "Lease", group="coordination.k8s.io")
+EVENTS_K8S_IO: Final = Resource(
+    "events", "event", "Event", group="events.k8s.io", short_names=("ev",), storage="events"
+)
+"""The same Events, with the fields' newer names."""
+
+RESOURCES: Final[tuple[Resource, ...]] = (EVENTS, NAMESPACES, NODES, PODS, LEASES, EVENTS_K8S_IO)
+
+BY_PREFIX: Final[Mapping[str, Mapping[str, Resource]]] = {
+    prefix: {one.plural: one for one in RESOURCES if one.prefix == prefix}
+    for prefix in dict.fromkeys(one.prefix for one in RESOURCES)
+}
+"""The resources by the path of their group's version and by plural."""

@@ -1,0 +1,185 @@
+"""Whether a body has the types of its kind, before anything looks inside it.
+
+What this server reads is always checked. With `fieldValidation=Strict`, which kubectl asks for, the models of the
+`kubernetes` package check every field, so that a misspelt one is refused as the real API server refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.errors import InvalidObjectError
+from scheduler.model.quantity import parse_quantity
+from scheduler.sim.apiserver.failures import bad_request
+from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, Resource
+
+Quantity = str | int | float
+
+
+class _Struct(msgspec.Struct, rename="camel"):
+    pass
+
+
+class _Metadata(_Struct):
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    owner_references: list[Json] | None = None
+
+
+class _Resources(_Struct):
+    requests: dict[str, Quantity] | None = None
+    limits: dict[str, Quantity] | None = None
+
+
+class _Port(_Struct):
+    container_port: int | None = None
+    protocol: str | None = None
+
+
+class _Container(_Struct):
+    name: str | None = None
+    image: str | None = None
+    resources: _Resources | None = None
+    ports: list[_Port] | None = None
+
+
+class _Toleration(_Struct):
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    toleration_seconds: int | None = None
+
+
+class _PodSpec(_Struct):
+    containers: list[_Container] | None = None
+    init_containers: list[_Container] | None = None
+    node_name: str | None = None
+    node_selector: dict[str, str] | None = None
+    scheduler_name: str | None = None
+    restart_policy: str | None = None
+    priority_class_name: str | None = None
+    priority: int | None = None
+    termination_grace_period_seconds: int | None = None
+    tolerations: list[_Toleration] | None = None
+    scheduling_gates: list[dict[str, str]] | None = None
+    security_context: Json | None = None
+
+
+class _Condition(_Struct):
+    type: str
+    status: str
+
+
+class _PodStatus(_Struct):
+    phase: str | None = None
+    conditions: list[_Condition] | None = None
+    container_statuses: list[Json] | None = None
+
+
+class _Object(_Struct):
+    metadata: _Metadata | None = None
+
+
+class _Pod(_Object):
+    spec: _PodSpec | None = None
+    status: _PodStatus | None = None
+
+
+class _NodeSpec(_Struct):
+    unschedulable: bool | None = None
+    taints: list[dict[str, str]] | None = None
+
+
+class _NodeStatus(_Struct):
+    capacity: dict[str, Quantity] | None = None
+    allocatable: dict[str, Quantity] | None = None
+    conditions: list[_Condition] | None = None
+    addresses: list[dict[str, str]] | None = None
+    node_info: dict[str, str] | None = None
+
+
+class _Node(_Object):
+    spec: _NodeSpec | None = None
+    status: _NodeStatus | None = None
+
+
+class _LeaseSpec(_Struct):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    lease_transitions: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+
+
+class _Lease(_Object):
+    spec: _LeaseSpec | None = None
+
+
+class _Reference(_Struct):
+    kind: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    uid: str | None = None
+
+
+class _Series(_Struct):
+    count: int | None = None
+    last_observed_time: str | None = None
+
+
+class _Event(_Object):
+    involved_object: _Reference | None = None
+    regarding: _Reference | None = None
+    reason: str | None = None
+    message: str | None = None
+    note: str | None = None
+    type: str | None = None
+    action: str | None = None
+    event_time: str | None = None
+    reporting_component: str | None = None
+    reporting_controller: str | None = None
+    reporting_instance: str | None = None
+    source: dict[str, str] | None = None
+    deprecated_source: dict[str, str] | None = None
+    count: int | None = None
+    series: _Series | None = None
+
+
+_SHAPES: Final[Mapping[str, type[_Object]]] = {
+    EVENTS.stored_as: _Event,
+    LEASES.stored_as: _Lease,
+    NAMESPACES.stored_as: _Object,
+    NODES.stored_as: _Node,
+    PODS.stored_as: _Pod,
+}
+
+
+def check_shape(resource: Resource, obj: Json) -> None:
+    """Raise StatusError 400 for an object that is none of this kind."""
+    try:
+        shaped = msgspec.convert(obj, _SHAPES[resource.stored_as])
+        if isinstance(shaped, _Pod):
+            _check_quantities(shaped)
+    except (msgspec.ValidationError, InvalidObjectError) as error:
+        raise bad_request(
+            f'{resource.kind} in version "{resource.api_version}" cannot be handled as a {resource.kind}: {error}'
+        ) from error
+
+
+def _check_quantities(pod: _Pod) -> None:
+    spec = pod.spec or _PodSpec()
+    for container in [*(spec.containers or ()), *(spec.init_containers or ())]:
+        resources = container.resources or _Resources()
+        for amounts in (resources.requests, resources.limits):
+            for quantity in (amounts or {}).values():
+                parse_quantity(str(quantity))
