@@ -86,7 +86,7 @@ def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
     kubectl(vane.cluster, "apply -f deploy/example/web.yaml")
     vane.example = kubectl(vane.cluster, "rollout status deployment/web --timeout=60s")
     _lose_a_race(api, first)
-    _refuse_twice(api)
+    _repeat_an_event(api)
 
     first.process.signal(signal.SIGTERM)
     assert first.process.wait(15.0) == 0
@@ -105,36 +105,41 @@ def _lose_a_race(api: KubeApi, leader: VaneProcess) -> None:
     binder = leader.binder_pid()
     os.kill(binder, signal.SIGSTOP)
     try:
-        api.create_pod("raced", scheduler_name="vane")
+        api.create_pod("raced", scheduler_name="vane", spec={"nodeSelector": {"kubernetes.io/hostname": "node-0"}})
         leader.wait_for_metric('scheduler_cache_size{type="assumed_pods"}', 1)
-        api.bind("raced", "node-0" if _is_busier(api, "node-1") else "node-1")
+        api.bind("raced", "node-1")
     finally:
         os.kill(binder, signal.SIGCONT)
     leader.wait_for_metric('scheduler_cache_size{type="assumed_pods"}', 0)
 
 
-def _is_busier(api: KubeApi, node: str) -> bool:
-    placed = list(api.placements().values())
-    return 2 * placed.count(node) > len(placed)
+def _repeat_an_event(api: KubeApi) -> None:
+    """Let three Pods wait for room and give it to one after the other: the last is refused three times.
 
-
-def _refuse_twice(api: KubeApi) -> None:
-    """Let two Pods wait for room that one of them gets, so that the other is refused a second time."""
+    Its second refusal is a new Event, as the first has changed the Pod's conditions; the third makes that one a series.
+    """
+    waiting = {"first", "second", "third"}
     api.create_node("big", cpu="64", labels={"size": "big"})
-    large = {"cpu": "60", "scheduler_name": "vane", "spec": {"nodeSelector": {"size": "big"}}}
-    api.create_pod("first", **large)
-    api.wait_bound("first")
-    for name in ("second", "third"):
+    large: Json = {"cpu": "60", "scheduler_name": "vane", "spec": {"nodeSelector": {"size": "big"}}}
+    api.create_pod("placed", **large)
+    api.wait_bound("placed")
+    for name in waiting:
         api.create_pod(name, **large)
 
-    def refusals() -> list[list[int]]:
-        """Return how often each Event of each Pod has come about."""
-        events = [api.events(name, reason="FailedScheduling") for name in ("second", "third")]
-        return [[(event.get("series") or {}).get("count", 1) for event in found] for found in events]
+    def refusals() -> dict[str, list[int]]:
+        """Return how often each Event of each waiting Pod has come about."""
+        about = {name: api.events(name, reason="FailedScheduling") for name in waiting}
+        return {
+            name: [(event.get("series") or {}).get("count", 1) for event in found] for name, found in events.items()
+        }
 
-    wait_until(lambda: all(refusals()), 10.0, "an Event for each")
-    api.delete_pod("first", grace=0)
-    wait_until(lambda: any(max(counts) > 1 for counts in refusals()), 20.0, "a repeated Event")
+    wait_until(lambda: all(refusals().values()), 10.0, "an Event for each")
+    api.delete_pod("placed", grace=0)
+    bound = wait_until(lambda: waiting & api.placements().keys(), 10.0, "room for one")
+    waiting -= bound
+    wait_until(lambda: all(len(counts) == 2 for counts in refusals().values()), 10.0, "a second Event for the others")
+    api.delete_pod(bound.pop(), grace=0)
+    wait_until(lambda: [1, 2] in map(sorted, refusals().values()), 10.0, "a series")
 
 
 def test_one_apply_brings_up_two_replicas_on_two_nodes(installed: Installed) -> None:
