@@ -242,7 +242,8 @@ def _user(merger: Any, loader: Any) -> Any:
     name = loader.current_context["context"].get("user")
     users = merger.config["users"] if merger.config.safe_get("users") else None
     entry = users.get_with_name(name, safe=True) if users is not None and name else None
-    return entry.safe_get("user") and entry["user"] if entry is not None else None
+    # `user: {}` is a user without credentials, as for a server that asks for none.
+    return entry["user"] if entry is not None and entry.safe_get("user") else None
 
 
 def _token_file(user: Any) -> str | None:

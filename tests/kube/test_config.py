@@ -58,6 +58,10 @@ def test_user_and_password(tmp_path: Path) -> None:
     assert header == "Basic YTpi"
 
 
+def test_a_user_without_credentials_has_none(tmp_path: Path) -> None:
+    assert load(write_kubeconfig(tmp_path, {})).authorization_header() is None
+
+
 def test_tls_settings(tmp_path: Path) -> None:
     authority = CertificateAuthority()
     (tmp_path / "ca.crt").write_bytes(authority.pem)
