@@ -23,8 +23,8 @@ class Recording:
         self._series: dict[str, list[tuple[float, float]]] = {}
 
     def add(self, name: str, labels: Mapping[str, str], values: Values) -> None:
-        # Three decimals: exporters give more, but nothing here depends on them.
-        samples = [(self._start_s + time, round(values(time), 3)) for time in self._times]
+        # Rounded, so that the files do not depend on how a machine adds up floats.
+        samples = [(self._start_s + time, round(values(time), 6)) for time in self._times]
         self._series[labelled(name, labels)] = samples
 
     def gauge(self, name: str, labels: Mapping[str, str], value: float) -> None:

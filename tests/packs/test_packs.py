@@ -120,6 +120,14 @@ def test_node_utilisation_stays_within_its_range_at_any_time(rules: RuleSet, eve
                 assert signal.range[0] <= float(value) <= signal.range[1]
 
 
+def test_a_node_that_has_just_joined_does_not_look_hot(rules: RuleSet, every_exporter: PrometheusServer) -> None:
+    """Half a minute after its first sample, three quarters of the window are still empty."""
+    expr = rules.signals["node_cpu_use"].expr
+    joined = every_exporter.values(expr, time=END_S - 270.0)
+    assert len(joined) == 5
+    assert joined == pytest.approx(every_exporter.values(expr, time=END_S), abs=1e-9)
+
+
 def test_node_utilisation_refuses_above_eighty_percent_until_below_seventy_five(rules: RuleSet) -> None:
     for rule in rules.rules:
         if rule.name in ("node-cpu-use", "node-memory-use"):
