@@ -38,6 +38,8 @@ _REDUCERS: Final[Mapping[str, Callable[[Floats], float]]] = {
     "stddev": lambda values: float(np.sqrt(variance(values.tolist()))),
 }
 _SELECTING: Final = frozenset({"topk", "bottomk"})
+# The greatest float64 below 2**63.
+_INT64_LIMIT: Final = 9223372036854774784.0
 AGGREGATIONS: Final = frozenset({*_REDUCERS, *_SELECTING, "quantile"})
 
 
@@ -85,6 +87,8 @@ def _chosen(vector: Vector, groups: Mapping[LabelKey, tuple[Labels, list[int]]],
         raise ExecutionError("Parameter value is NaN")
     if k < 1:
         return EMPTY
+    if k >= _INT64_LIMIT:
+        raise ExecutionError(f"Scalar value {k!r} overflows int64")
     n = int(min(k, len(vector)))
     # Turned around, so that the greatest is the best whichever is asked for.
     values = vector.values if is_top else -vector.values

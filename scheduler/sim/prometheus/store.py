@@ -6,7 +6,6 @@ append fills a place behind it, and growing or forgetting makes new arrays.
 
 from __future__ import annotations
 
-import bisect
 import struct
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.sim.prometheus.openmetrics import parse_openmetrics
-from scheduler.sim.prometheus.values import NAME, Floats, LabelKey, Labels, label_key, label_text, sort_key
+from scheduler.sim.prometheus.values import NAME, Floats, LabelKey, Labels, label_key, label_text
 
 Times = NDArray[np.int64]
 
@@ -32,11 +31,10 @@ _SWEEPS_PER_RETENTION: Final = 8
 class Series:
     """The samples of one label set, times in Unix milliseconds rising."""
 
-    __slots__ = ("_state", "key", "labels")
+    __slots__ = ("_state", "labels")
 
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
-        self.key = sort_key(labels)
         # One tuple, so that a reader in another thread sees the three of one moment.
         self._state: tuple[Times, Floats, int] = (
             np.empty(_FIRST_CAPACITY, dtype=np.int64),
@@ -113,10 +111,13 @@ class SeriesStore:
         return len(samples)
 
     def select(self, name: str | None, accepts: Callable[[Labels], bool]) -> list[Series]:
-        """Return the series of that name, or of any, whose labels are accepted, in Prometheus' order."""
-        names = list(self._by_name) if name is None else [name]
-        found = [one for each in names for one in list(self._by_name.get(each, ())) if accepts(one.labels)]
-        return found if name is not None else sorted(found, key=lambda one: one.key)
+        """Return the series of that name, or of any, whose labels are accepted.
+
+        They are in the order in which they came, as in a Prometheus that has not yet written a block; it decides
+        which of equals a `topk` shows.
+        """
+        series = self._series.values() if name is None else self._by_name.get(name, ())
+        return [one for one in list(series) if accepts(one.labels)]
 
     def all_labels(self) -> Iterator[Labels]:
         return iter([one.labels for one in list(self._series.values())])
@@ -143,7 +144,7 @@ class SeriesStore:
         series = self._series.get(label_key(kept))
         if series is None:
             series = Series(kept)
-            bisect.insort(self._by_name.setdefault(kept[NAME], []), series, key=lambda one: one.key)
+            self._by_name.setdefault(kept[NAME], []).append(series)
             self._series[label_key(kept)] = series
         return series
 

@@ -1,0 +1,64 @@
+"""Every query of every pack has the same answer as from a real Prometheus, on the samples recorded for the pack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scheduler.model.rules import Signal
+from scheduler.signals.asking.lag import lag_query
+from scheduler.signals.check import check
+from scheduler.sim.prometheus.store import SeriesStore
+from tests.sim.prometheus.comparing import asked, difference, evaluated
+from tests.sim.prometheus.conftest import Twins
+from tests.support.prometheus import PrometheusServer, import_samples
+
+ROOT = Path(__file__).parents[3]
+PACKS = sorted((ROOT / "rules").glob("*.yaml"))
+BEFORE_END_S = (0.0, 7.5, 61.0, -45.0, -290.0)
+
+
+def signals_of(pack: Path) -> dict[str, Signal]:
+    return dict(check([pack]).rules.signals)
+
+
+def samples_of(pack: Path) -> str:
+    return (ROOT / "tests" / "packs" / "data" / f"{pack.stem}.om").read_text()
+
+
+@pytest.fixture(scope="module")
+def packs_twins(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
+    """The samples of all packs together: none has a series of another, or loading them would fail."""
+    text = "".join(samples_of(pack).removesuffix("# EOF\n") for pack in PACKS) + "# EOF\n"
+    store = SeriesStore()
+    n_samples = store.load_openmetrics(text)
+    assert n_samples == sum(not line.startswith("#") for line in text.splitlines())
+    server = PrometheusServer(programs, tmp_path_factory.mktemp("packs"))
+    import_samples(programs, server.data, text)
+    server.start()
+    yield Twins(store, server.url)
+    server.stop()
+
+
+def test_there_are_packs() -> None:
+    assert PACKS
+    assert all(signals_of(pack) for pack in PACKS)
+
+
+@pytest.mark.parametrize("pack", PACKS, ids=lambda pack: pack.stem)
+def test_every_query(packs_twins: Twins, pack: Path) -> None:
+    end_s = packs_twins.store.newest_s
+    assert end_s is not None
+    for name, signal in signals_of(pack).items():
+        queries = [query for query in (signal.expr, lag_query(signal.expr)) if query]
+        for query in queries:
+            for before_s in BEFORE_END_S:
+                at_s = end_s - before_s
+                for lookback_s in (300.0, signal.max_age_s):
+                    theirs = asked(packs_twins.url, query, at_s, lookback_s)
+                    differs = difference(evaluated(packs_twins.store, query, at_s, lookback_s), theirs)
+                    assert not differs, f"{name}: {query} {before_s} s before the end: {differs}"
+                    if before_s == 0.0:
+                        assert theirs.values, f"{name}: no sample of {pack.stem}.om answers {query}"
