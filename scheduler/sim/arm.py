@@ -95,13 +95,14 @@ class Arm:
         self._kubelets = Kubelets(self.store, self._world, self.ledger, self._clock, self._plans)
         await self.open_prometheus()
         url = f"http://{HOST}:{self._prometheus_port}"
-        self.scheduler = SchedulerProcess(self.folder / "vane.log", self.kubeconfig, self.folder / "rules", url)
+        rules = None if self.feed is Feed.NONE else self.rule_file.parent
+        self.scheduler = SchedulerProcess(self.folder / "vane.log", self.kubeconfig, rules, url)
         self.pages = SchedulerPages(self.scheduler.port)
         await self.scheduler.start(environ)
 
     def _write_files(self) -> None:
-        self.rule_file.parent.mkdir(parents=True)
         if self.feed is not Feed.NONE:
+            self.rule_file.parent.mkdir()
             shutil.copy(RULES / "demo.yaml", self.rule_file)
         self.kubeconfig.write_text(kubeconfig(self.url))
 

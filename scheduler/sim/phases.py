@@ -14,7 +14,8 @@ BACK: Final = "back"
 
 SHIFTED_ZONE: Final = "zone-b"
 SHIFTED_BY: Final = 0.45
-PODS_PER_S: Final = 2.5
+FIRST_PODS: Final = 36
+PODS_PER_S: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,14 +34,14 @@ class SchedulerEndedError(VaneError):
 
 
 class SchedulerProcess:
-    """One `vane run`; its pages are on `port`, what it logs in `log`."""
+    """One `vane run`; its pages are on `port`, what it logs in `log`. Without `rules` it places as kube-scheduler."""
 
-    def __init__(self, log: Path, kubeconfig: Path, rules: Path, prometheus: str) -> None:
+    def __init__(self, log: Path, kubeconfig: Path, rules: Path | None, prometheus: str) -> None:
         self.port = free_port()
         self.log = log
         self._flags = [
             *("--kubeconfig", str(kubeconfig)),
-            *("--rules", str(rules)),
+            *(() if rules is None else ("--rules", str(rules))),
             *("--prometheus", prometheus),
             *("--secure-port", str(self.port)),
             "--leader-elect=false",
@@ -62,8 +62,10 @@ class SchedulerProcess:
     def check(self) -> None:
         """Raise SchedulerEndedError if the process has ended."""
         if self._process is not None and self._process.returncode is not None:
-            lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
-            raise SchedulerEndedError("\n".join([f"vane run ended with {self._process.returncode}:", *lines]))
+            raise SchedulerEndedError(f"vane run ended with {self._process.returncode}:\n{self.log_tail()}")
+
+    def log_tail(self) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
 
     async def stop(self) -> None:
         """End it with SIGTERM, with SIGKILL if that takes too long."""

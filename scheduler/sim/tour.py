@@ -12,7 +12,18 @@ from scheduler.errors import VaneError
 from scheduler.sim.arm import Arm, Feed, Plan
 from scheduler.sim.edit import edit_rules
 from scheduler.sim.law import Shift
-from scheduler.sim.phases import BACK, DOWN, EDIT, PODS_PER_S, SHIFT, SHIFTED_BY, SHIFTED_ZONE, Phase, begin_of
+from scheduler.sim.phases import (
+    BACK,
+    DOWN,
+    EDIT,
+    FIRST_PODS,
+    PODS_PER_S,
+    SHIFT,
+    SHIFTED_BY,
+    SHIFTED_ZONE,
+    Phase,
+    begin_of,
+)
 from scheduler.sim.reasons import Told, sample, tell
 from scheduler.sim.screen import ArmView, Moment, Screen
 from scheduler.sim.statistics import Figures
@@ -21,7 +32,8 @@ from scheduler.sim.workloads import arrivals
 _STEP_S: Final = 0.1
 _BEAT_S: Final = 1.0
 _LOOK_S: Final = 0.5
-_READY_S: Final = 60.0
+_LAST_ARRIVAL_S: Final = 1.0
+_READY_S: Final = 30.0
 
 
 class NotReadyError(VaneError):
@@ -30,8 +42,10 @@ class NotReadyError(VaneError):
 
 def make_plan(seed: int, phases: Sequence[Phase]) -> Plan:
     length_s = phases[-1].ends_s
+    # The last ones are to be bound before the figures are read.
+    coming = arrivals(seed, length_s - _LAST_ARRIVAL_S, FIRST_PODS, PODS_PER_S)
     shift = Shift(SHIFTED_ZONE, begin_of(phases, SHIFT), SHIFTED_BY)
-    return Plan(seed, arrivals(seed, length_s, PODS_PER_S), shift)
+    return Plan(seed, coming, shift)
 
 
 class Tour:
@@ -70,7 +84,8 @@ class Tour:
         deadline_s = time.monotonic() + _READY_S
         while not all([await arm.is_ready() for arm in self.arms]):
             if time.monotonic() > deadline_s:
-                raise NotReadyError(f"the schedulers are not ready after {_READY_S:.0f} s")
+                tails = "\n".join(arm.scheduler.log_tail() for arm in self.arms if arm.scheduler is not None)
+                raise NotReadyError(f"the schedulers are not ready after {_READY_S:.0f} s:\n{tails}")
             self._beat(0.0, is_counted=False)
             await asyncio.sleep(_STEP_S)
 

@@ -61,40 +61,40 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Of what a kind of workload asks, and how far its Pods stray from it: factors on CPU, lowest and highest."""
+    """Of what a kind of workload asks; the lowest and the highest factor on that CPU, and its shortest and longest life."""
 
     cpu_millis: int
     memory_mib: int
     gpu_slices: int
     use: tuple[float, float]
-    life: tuple[float, float]
+    life_s: tuple[float, float]
 
 
 # A service is given more than it needs and jobs less: both are the rule in published traces of real clusters.
-# Lives are shares of the whole length.
 KINDS: Final = {
-    WEB: Kind(cpu_millis=700, memory_mib=768, gpu_slices=0, use=(0.2, 1.3), life=(0.25, 0.6)),
-    BATCH: Kind(cpu_millis=500, memory_mib=512, gpu_slices=0, use=(0.6, 3.6), life=(0.2, 0.45)),
-    TRAIN: Kind(cpu_millis=500, memory_mib=1024, gpu_slices=1, use=(0.4, 1.2), life=(0.35, 0.7)),
+    WEB: Kind(cpu_millis=700, memory_mib=768, gpu_slices=0, use=(0.2, 1.3), life_s=(12.0, 30.0)),
+    BATCH: Kind(cpu_millis=500, memory_mib=512, gpu_slices=0, use=(0.6, 3.6), life_s=(8.0, 22.0)),
+    TRAIN: Kind(cpu_millis=500, memory_mib=1024, gpu_slices=1, use=(0.4, 1.2), life_s=(16.0, 34.0)),
 }
 
 
-def arrivals(seed: int, length_s: float, per_s: float) -> Sequence[Arrival]:
-    """Return the Pods that come within `length_s`, at a steady rate, in the order of their arrival.
+def arrivals(seed: int, length_s: float, n_first: int, per_s: float) -> Sequence[Arrival]:
+    """Return the Pods that come within `length_s`, in that order: `n_first` within a second, then so many a second.
 
-    The same seed gives the same Pods; their lives scale with the length.
+    The same seed gives the same Pods; a longer time, more of them.
     """
     rng = random.Random(f"arrivals {seed}")
     counters = dict.fromkeys(_KINDS, 0)
+    times = [i / n_first for i in range(n_first)] + [1.0 + i / per_s for i in range(int((length_s - 1.0) * per_s))]
     found = []
-    for i in range(int(length_s * per_s)):
+    for at_s in times:
         kind = rng.choices(_KINDS, _SHARES)[0]
         counters[kind] += 1
-        found.append(_arrival(rng, f"{kind}-{counters[kind]}", kind, i / per_s, length_s))
+        found.append(_arrival(rng, f"{kind}-{counters[kind]}", kind, at_s))
     return found
 
 
-def _arrival(rng: random.Random, name: str, kind: str, at_s: float, length_s: float) -> Arrival:
+def _arrival(rng: random.Random, name: str, kind: str, at_s: float) -> Arrival:
     asked = KINDS[kind]
     cores = asked.cpu_millis / 1000.0 * rng.uniform(*asked.use)
     behaviour = Behaviour(
@@ -104,7 +104,7 @@ def _arrival(rng: random.Random, name: str, kind: str, at_s: float, length_s: fl
         framebuffer_mib=rng.uniform(3_000.0, 10_000.0) if kind == TRAIN else 0.0,
         gpu_util_percent=rng.uniform(10.0, 25.0) if kind == TRAIN else 0.0,
     )
-    life_s = length_s * rng.uniform(*asked.life)
+    life_s = rng.uniform(*asked.life_s)
     return Arrival(at_s, name, kind, asked.cpu_millis, asked.memory_mib, asked.gpu_slices, behaviour, life_s)
 
 

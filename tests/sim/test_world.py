@@ -33,19 +33,21 @@ def test_nodes_stand_in_three_zones_and_one_of_each_has_cards() -> None:
 @given(st.integers(0, 10_000))
 @settings(max_examples=25)
 def test_the_same_seed_brings_the_same_pods(seed: int) -> None:
-    found = arrivals(seed, 40.0, 2.5)
-    assert found == arrivals(seed, 40.0, 2.5)
-    assert found != arrivals(seed + 1, 40.0, 2.5)
-    assert [one.at_s for one in found] == [i / 2.5 for i in range(100)]
+    found = arrivals(seed, 31.0, 10, 3.0)
+    assert found == arrivals(seed, 31.0, 10, 3.0)
+    assert found != arrivals(seed + 1, 31.0, 10, 3.0)
+    assert found == arrivals(seed, 41.0, 10, 3.0)[:100]
+    assert [one.at_s for one in found] == sorted(one.at_s for one in found)
+    assert sum(one.at_s < 1.0 for one in found) == 10
     assert len({one.name for one in found}) == 100
     for one in found:
         kind = KINDS[one.kind]
         assert kind.use[0] <= one.behaviour.cpu_cores / (one.cpu_millis / 1000) <= kind.use[1]
-        assert kind.life[0] * 40.0 <= one.life_s <= kind.life[1] * 40.0
+        assert kind.life_s[0] <= one.life_s <= kind.life_s[1]
 
 
 def test_every_kind_comes_and_says_what_it_asks_for() -> None:
-    found = {one.kind: one for one in arrivals(1, 40.0, 2.5)}
+    found = {one.kind: one for one in arrivals(1, 40.0, 10, 3.0)}
     assert set(found) == {WEB, BATCH, TRAIN}
     pod = manifest(found[TRAIN])
     assert pod["spec"]["schedulerName"] == "vane"
