@@ -32,15 +32,10 @@ class Kind:
         del new, old, subresource
         return []
 
-    def grace_s(self, obj: Json) -> int:
-        """Return how long the object is given to end after its deletion, in seconds."""
-        del obj
-        return 0
-
-    def is_running(self, obj: Json) -> bool:
-        """Return whether something has to end before the object is gone."""
-        del obj
-        return False
+    def graces_s(self, obj: Json, asked_s: int | None) -> list[int]:
+        """Return the seconds of grace in each state that the object goes through before it is gone."""
+        del obj, asked_s
+        return []
 
     def to_stored(self, resource: Resource, obj: Json) -> Json:
         """Return the object as it is kept, from how this resource shows it."""

@@ -78,6 +78,7 @@ def fill(resource: Resource, obj: Json, namespace: str, now: float, uid: str) ->
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "generation", "selfLink"):
         metadata.pop(field, None)
     metadata |= {"uid": uid, "creationTimestamp": time_text(now)}
+    _drop_empty(metadata)
 
 
 def problems(resource: Resource, obj: Json) -> list[Cause]:
@@ -115,4 +116,11 @@ def keep(new: Json, old: Json) -> list[Cause]:
             after[field] = before[field]
         else:
             after.pop(field, None)
+    _drop_empty(after)
     return []
+
+
+def _drop_empty(metadata: Json) -> None:
+    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if not metadata.get(field):
+            metadata.pop(field, None)

@@ -94,11 +94,11 @@ class PodKind(KindWithStatus):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         return []
 
-    def grace_s(self, obj: Json) -> int:
-        return int(obj["spec"].get("terminationGracePeriodSeconds") or 0)
-
-    def is_running(self, obj: Json) -> bool:
-        return bool(obj["spec"].get("nodeName")) and obj["status"].get("phase") not in ("Succeeded", "Failed")
+    def graces_s(self, obj: Json, asked_s: int | None) -> list[int]:
+        """Return as `Kind`: a Pod that runs has its own grace first, and every Pod ends with one of 0 s."""
+        is_running = bool(obj["spec"].get("nodeName")) and obj["status"].get("phase") not in ("Succeeded", "Failed")
+        grace_s = int(obj["spec"].get("terminationGracePeriodSeconds") or 0) if asked_s is None else asked_s
+        return [grace_s, 0] if is_running and grace_s > 0 else [0]
 
 
 def _containers(spec: Json) -> Iterator[Json]:

@@ -123,24 +123,26 @@ class ObjectStore:
         version: str = "",
         grace_s: int | None = None,
     ) -> Json:
-        """Delete an object and return its last state; `uid` and `version` are preconditions where given.
+        """Delete an object at once; `uid` and `version` are preconditions where given.
 
-        A bound Pod that still runs goes through its two states, as if its kubelet took no time: one change with the
-        deletionTimestamp, one that it is gone. `grace_s` 0 leaves the first one out.
+        A Pod goes through the states of its deletion as if its kubelet took no time: first, if it runs and `grace_s`
+        (None: its own) isn't 0, with that grace, then with none, then it is gone. What is returned is the first of
+        these states, which is what the real API server answers.
         """
         old = self.stored(resource, namespace, name)
         _check(resource, old, uid, version)
         key = _key(resource, namespace, name)
-        last = old.copy()
-        grace_s = kind_of(resource).grace_s(last) if grace_s is None else grace_s
-        if grace_s and kind_of(resource).is_running(last):
-            last["metadata"] |= {
-                "deletionTimestamp": time_text(self.now() + grace_s), "deletionGracePeriodSeconds": grace_s
-            }  # fmt: skip
-            if "generation" in last["metadata"]:
-                last["metadata"]["generation"] += 1
+        answer: Stored | None = None
+        for seconds in kind_of(resource).graces_s(old.object, grace_s):
+            last = old.copy()
+            if "deletionTimestamp" not in last["metadata"]:
+                last["metadata"]["generation"] = last["metadata"].get("generation", 0) + 1
+            deletion_s = self.now() + seconds
+            last["metadata"] |= {"deletionTimestamp": time_text(deletion_s), "deletionGracePeriodSeconds": seconds}
             old = self._record("MODIFIED", resource, key, last, old)
-        return self._give(resource, self._record("DELETED", resource, key, old.copy(), old))
+            answer = answer or old
+        gone = self._record("DELETED", resource, key, old.copy(), old)
+        return self._give(resource, answer or gone)
 
     def bind(
         self, namespace: str, name: str, node: str, uid: str = "", annotations: dict[str, str] | None = None
