@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from pathlib import Path
@@ -13,6 +14,8 @@ from tests.support.manifests import Json
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DEPLOY = CHECKOUT / "deploy"
+BASE, TWO_REPLICAS = DEPLOY / "base", DEPLOY / "overlays" / "two-replicas"
+REMOTE_BINDER, MONITORING = DEPLOY / "components" / "remote-binder", DEPLOY / "monitoring"
 DATA = Path(__file__).parent / "data"
 NAMESPACE = "vane-system"
 ACCOUNT = f"system:serviceaccount:{NAMESPACE}:vane"
@@ -51,3 +54,15 @@ def one(objects: list[Json], kind: str, name: str = "vane") -> Json:
         if document["kind"] == kind and (document["metadata"]["name"] + "-").startswith(name + "-")
     )
     return found
+
+
+def overlay(folder: Path, kustomization: Json) -> Path:
+    """Write a kustomization of somebody's own, whose `resources` and `components` are folders of the checkout."""
+
+    def related(paths: list[Path]) -> list[str]:
+        return [os.path.relpath(path, folder.resolve()) for path in paths]
+
+    folders = {key: related(kustomization[key]) for key in ("resources", "components") if key in kustomization}
+    folder.mkdir(exist_ok=True)
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization | folders))
+    return folder

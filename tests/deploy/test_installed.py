@@ -5,24 +5,28 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from tests.deploy import rights
 from tests.deploy.container import Container
-from tests.deploy.files import ACCOUNT, CHECKOUT, NAMESPACE, kubectl
+from tests.deploy.files import ACCOUNT, CHECKOUT, MONITORING, NAMESPACE, TWO_REPLICAS, kubectl, overlay
 from tests.deploy.rights import Right
+from tests.support.audit import AuditLog
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi
 from tests.support.manifests import Json
+from tests.support.ports import own_address
 from tests.support.prometheus import PrometheusServer
 from tests.support.vane import VaneProcess, shipped_roles
 from tests.support.waiting import wait_until
 
-ROLES = shipped_roles()
+ROLES = [*shipped_roles(), *shipped_roles("base/access-reviews.yaml")]
 RIGHTS = [(role, right) for role in ROLES for right in rights.rights(role)]
 SHORT_LEASE = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s")
 
@@ -36,9 +40,13 @@ class Installed:
     container: Container
     replicas: list[VaneProcess]
     rollout: str
-    example: str
-    asked: list[Json]
-    """The audited requests of its service account."""
+    audit: AuditLog
+    example: str = ""
+
+    @property
+    def asked(self) -> list[Json]:
+        """The audited requests of its service account."""
+        return self.audit.events(user=ACCOUNT)
 
     @property
     def leader(self) -> VaneProcess:
@@ -55,10 +63,9 @@ def installed(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     prometheus.start()
     container = Container(api, folder)
     container.mount()
-    vane = Installed(cluster, api, container, [], rollout, "", [])
+    vane = Installed(cluster, api, container, [], rollout, audit)
     try:
         _scenario(vane, folder, prometheus.url)
-        vane.asked = audit.events(user=ACCOUNT)
         yield vane
     finally:
         for replica in vane.replicas:
@@ -128,10 +135,7 @@ def _repeat_an_event(api: KubeApi) -> None:
 
     def refusals() -> dict[str, list[int]]:
         """Return how often each Event of each waiting Pod has come about."""
-        about = {name: api.events(name, reason="FailedScheduling") for name in waiting}
-        return {
-            name: [(event.get("series") or {}).get("count", 1) for event in found] for name, found in events.items()
-        }
+        return {name: [_count(event) for event in api.events(name, reason="FailedScheduling")] for name in waiting}
 
     wait_until(lambda: all(refusals().values()), 10.0, "an Event for each")
     api.delete_pod("placed", grace=0)
@@ -140,6 +144,36 @@ def _repeat_an_event(api: KubeApi) -> None:
     wait_until(lambda: all(len(counts) == 2 for counts in refusals().values()), 10.0, "a second Event for the others")
     api.delete_pod(bound.pop(), grace=0)
     wait_until(lambda: [1, 2] in map(sorted, refusals().values()), 10.0, "a series")
+
+
+def _count(event: Json) -> int:
+    return int((event.get("series") or {}).get("count", 1))
+
+
+@pytest.fixture(scope="module")
+def seen_from_elsewhere(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """Apply the monitoring, and return what pages answer to callers who come from outside the Pod."""
+    elsewhere = f"https://{own_address()}:{installed.leader.port}"
+    installed.api.create_namespace("monitoring")
+    scraper = installed.cluster.service_account_token("prometheus-k8s", "monitoring")
+    stranger = installed.cluster.service_account_token("stranger", "monitoring")
+    own = overlay(tmp_path_factory.mktemp("own"), {"resources": [TWO_REPLICAS], "components": [MONITORING]})
+    kubectl(installed.cluster, f"apply -k {own}")
+    wait_until(lambda: _status(f"{elsewhere}/metrics", scraper) == 200, 10.0, "the granted page")
+    return {
+        "the scraper": _status(f"{elsewhere}/metrics", scraper),
+        "a stranger": _status(f"{elsewhere}/metrics", stranger),
+        "nobody": _status(f"{elsewhere}/metrics"),
+        "a probe": _status(f"{elsewhere}/livez"),
+    }
+
+
+def _status(url: str, token: str | None = None) -> int:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    # Its certificate is self-signed, and the operator's ServiceMonitor does not look at it either.
+    with warnings.catch_warnings(), urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False, timeout=10.0) as pool:
+        warnings.simplefilter("ignore", urllib3.exceptions.InsecureRequestWarning)
+        return pool.request("GET", url, headers=headers).status
 
 
 def test_one_apply_brings_up_two_replicas_on_two_nodes(installed: Installed) -> None:
@@ -186,12 +220,18 @@ def test_nothing_was_forbidden(installed: Installed) -> None:
     assert race["responseStatus"]["code"] == 409
 
 
+def test_prometheus_sees_the_metrics_and_nobody_else_does(seen_from_elsewhere: dict[str, int]) -> None:
+    assert seen_from_elsewhere == {"the scraper": 200, "a stranger": 403, "nobody": 401, "a probe": 200}
+
+
 def _is_bind_of(event: Json, pod: str) -> bool:
     return bool(event["objectRef"].get("subresource") == "binding" and event["objectRef"].get("name") == pod)
 
 
 @pytest.mark.parametrize(("role", "right"), RIGHTS, ids=[str(right) for _, right in RIGHTS])
-def test_every_right_is_needed(installed: Installed, role: Json, right: Right) -> None:
+def test_every_right_is_needed(installed: Installed, role: Json, right: Right, request: pytest.FixtureRequest) -> None:
+    if role["metadata"]["name"] == "vane-access-reviews":
+        request.getfixturevalue("seen_from_elsewhere")
     needing = [event for event in installed.asked if right.covers(event)]
     assert needing, "a right that nothing asked for"
     api, granted = installed.api, rights.rights(role)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,34 +12,32 @@ import yaml
 from scheduler import __version__
 from scheduler.settings_load import load
 from scheduler.signals.format.parsing import parse_rule_files
-from tests.deploy.files import CHECKOUT, DEPLOY, NAMESPACE, kubectl, kustomize, one
+from tests.deploy.files import (
+    BASE,
+    CHECKOUT,
+    DEPLOY,
+    MONITORING,
+    NAMESPACE,
+    REMOTE_BINDER,
+    TWO_REPLICAS,
+    kubectl,
+    kustomize,
+    one,
+    overlay,
+)
 from tests.deploy.policy import problems
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import ApiError
 from tests.support.manifests import Json
 
-BASE, TWO_REPLICAS = DEPLOY / "base", DEPLOY / "overlays" / "two-replicas"
-REMOTE_BINDER = DEPLOY / "components" / "remote-binder"
 EXAMPLE = DEPLOY / "example" / "web.yaml"
-
-
-def overlay(folder: Path, kustomization: Json) -> Path:
-    """Write a kustomization of somebody's own; paths in it are those of a checkout beside it."""
-
-    def related(paths: list[Path]) -> list[str]:
-        return [os.path.relpath(path, folder.resolve()) for path in paths]
-
-    paths = {key: related(kustomization[key]) for key in ("resources", "components") if key in kustomization}
-    folder.mkdir(exist_ok=True)
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization | paths))
-    return folder
 
 
 def test_the_base_is_one_replica_and_the_overlay_two_that_may_not_end_together(programs: Path) -> None:
     base, two = kustomize(programs, BASE), kustomize(programs, TWO_REPLICAS)
 
     kinds = sorted(document["kind"] for document in base)
-    rights = ["ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"]
+    rights = ["ServiceAccount", *2 * ["ClusterRole", "ClusterRoleBinding"], "Role", "RoleBinding"]
     running = ["Namespace", "Deployment", "ConfigMap", "ConfigMap", "Service", "NetworkPolicy"]
     assert kinds == sorted([*rights, *running])
     assert one(base, "Deployment")["spec"]["replicas"] == 1
@@ -68,9 +65,10 @@ def test_selectors_ports_and_accounts_fit_together(programs: Path) -> None:
     assert one(objects, "Service")["spec"]["ports"] == [
         {"name": "https-metrics", "port": 10259, "targetPort": port["name"]}
     ]
-    for binding in ("ClusterRoleBinding", "RoleBinding"):
-        (found,) = (document for document in objects if document["kind"] == binding)
-        assert found["subjects"] == [
+    bindings = [document for document in objects if document["kind"] in ("ClusterRoleBinding", "RoleBinding")]
+    assert len(bindings) == 3
+    for binding in bindings:
+        assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": template["spec"]["serviceAccountName"], "namespace": NAMESPACE}
         ]
     mounted = {volume["configMap"]["name"] for volume in template["spec"]["volumes"]}
@@ -93,6 +91,7 @@ def test_the_configuration_is_what_the_probes_need_and_the_image_is_this_version
     (container,) = one(objects, "Deployment")["spec"]["template"]["spec"]["containers"]
 
     assert not settings.serving.is_loopback
+    assert not settings.serving.unauthenticated_metrics
     assert settings.serving.secure_port == container["ports"][0]["containerPort"]
     assert container["image"] == f"vane:{__version__}"
 
@@ -174,18 +173,20 @@ def test_our_policy_finds_what_is_missing(base: list[Json], harm: str) -> None:
 
 
 def test_each_object_passes_a_strict_dry_run_on_the_real_api_server(cluster: ControlPlane, tmp_path: Path) -> None:
-    objects = kustomize(cluster.programs, TWO_REPLICAS)
+    own = overlay(tmp_path / "own", {"resources": [TWO_REPLICAS], "components": [MONITORING]})
+    objects = kustomize(cluster.programs, own)
+    assert {"ServiceMonitor", "PrometheusRule"} <= {document["kind"] for document in objects}
     # A dry run makes no namespace for what comes after it.
     (tmp_path / "namespace.yaml").write_text(yaml.safe_dump(one(objects, "Namespace", NAMESPACE)))
     kubectl(cluster, f"apply -f {tmp_path / 'namespace.yaml'}")
 
-    for number, document in enumerate([*objects, yaml.safe_load(EXAMPLE.read_text())]):
-        path = tmp_path / f"{number}.yaml"
-        path.write_text(yaml.safe_dump(document))
-        said = kubectl(cluster, f"apply --dry-run=server --validate=strict -f {path}")
-        assert said.splitlines()[-1].endswith("(server dry run)")
-        assert "Warning" not in said
-    kubectl(cluster, "apply --dry-run=server --validate=strict -f deploy/rbac-other-cluster.yaml")
+    objects += [yaml.safe_load(EXAMPLE.read_text())]
+    objects += yaml.safe_load_all((DEPLOY / "rbac-other-cluster.yaml").read_text())
+    for number, document in enumerate(objects):
+        (tmp_path / f"{number}.yaml").write_text(yaml.safe_dump(document))
+    said = kubectl(cluster, f"apply --dry-run=server --validate=strict -f {tmp_path}")
+    assert len(said.splitlines()) == len(objects) + 1  # the namespace's file is still there
+    assert all(line.endswith("(server dry run)") for line in said.splitlines())
 
 
 def test_a_misspelt_field_does_not_pass_that_dry_run(cluster: ControlPlane, base: list[Json], tmp_path: Path) -> None:
