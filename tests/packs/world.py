@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,14 +37,15 @@ from tests.support.prometheus import PrometheusServer
 
 RULES = Path(__file__).parents[2] / "rules"
 PACKS = sorted(RULES.glob("*.yaml"))
+ALL = tuple(name for name, _, _ in NODES)
 
 
 def load(*paths: Path) -> RuleSet:
     return RuleLoader(paths, lambda _: None, lambda _: None).load()
 
 
-def nodes() -> list[Node]:
-    """Return the nodes of the recordings, each with its zone and its address."""
+def nodes(names: Collection[str] = ALL) -> list[Node]:
+    """Return the nodes of the recordings with these names, each with its zone and its address."""
     return [
         node_of(
             {
@@ -59,6 +60,7 @@ def nodes() -> list[Node]:
             }
         )
         for name, zone, address in NODES
+        if name in names
     ]
 
 
@@ -89,12 +91,14 @@ class Verdict:
 
 
 class RecordedCluster:
-    """The nodes of the recordings under the rules of some files, as of a time of the recording."""
+    """Nodes of the recordings under the rules of some files, as of a time of the recording."""
 
-    def __init__(self, server: PrometheusServer, rules: RuleSet, time_s: float = END_S) -> None:
+    def __init__(
+        self, server: PrometheusServer, rules: RuleSet, time_s: float = END_S, names: Collection[str] = ALL
+    ) -> None:
         self.rules = rules
-        self.state: ClusterState = cluster_of(nodes())
-        identity = NodeIdentity.of(1, nodes())
+        self.state: ClusterState = cluster_of(nodes(names))
+        identity = NodeIdentity.of(1, nodes(names))
         clock = Clock()
         store = SignalStore(clock)
         store.add_identity(identity)
@@ -111,18 +115,23 @@ class RecordedCluster:
     def values(self, signal: str) -> dict[str, float]:
         """Return node -> value of a signal, those that have one."""
         column = self.table.columns[signal].values.tolist()
-        return {name: value for (name, _, _), value in zip(NODES, column, strict=True) if not math.isnan(value)}
+        return {name: value for name, value in zip(self._names, column, strict=True) if not math.isnan(value)}
 
     def verdicts(self, rule: str) -> list[Verdict]:
         """Return what a rule says of the nodes, in their order."""
         pod = make_pod()
         refused = refusals(SignalFilter(), pod, self.snapshot)
-        scores: Sequence[float | None] = raw_scores(SignalScore(), pod, self.snapshot).get(rule, [None] * len(NODES))
+        unscored = [None] * len(self._names)
+        scores: Sequence[float | None] = raw_scores(SignalScore(), pod, self.snapshot).get(rule, unscored)
         reason = f'node(s) rejected by rule "{rule}"'
         return [
             Verdict(any(said == reason for _, said in refused.get(name, ())), score)
-            for (name, _, _), score in zip(NODES, scores, strict=True)
+            for name, score in zip(self._names, scores, strict=True)
         ]
+
+    @property
+    def _names(self) -> Sequence[str]:
+        return self.snapshot.nodes.names
 
     def weight(self, name: str) -> float:
         rule: Rule = next(rule for rule in self.rules.rules if rule.name == name)
