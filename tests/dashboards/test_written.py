@@ -14,6 +14,8 @@ import yaml
 
 from dashboards.generate import files
 from tests.dashboards.written import FOLDER, LABEL_VALUES, Json, dashboards, filled, panels, queries, variables
+from tests.support.controlplane import ControlPlane
+from tests.support.kubeapi import KubeApi
 
 UNITS = {
     "none", "short", "percent", "percentunit", "s", "ms", "bytes", "mbytes", "ops", "reqps", "watt", "celsius",
@@ -124,3 +126,11 @@ def test_what_the_linter_is_told_to_leave_out_has_a_reason() -> None:
     for rule in excluded.values():
         assert rule["reason"]
         assert [entry["dashboard"] for entry in rule["entries"]] == [balance["title"]]
+
+
+def test_the_sidecar_gets_every_file_as_it_is(api: KubeApi, control_plane: ControlPlane) -> None:
+    api.create_namespace("monitoring")
+    applied = control_plane.kubectl("apply", "-k", str(FOLDER))
+    assert applied.wait(60.0) == 0, applied.log_text()
+    maps = api.list("/api/v1/namespaces/monitoring/configmaps", labelSelector="grafana_dashboard=1")
+    assert {name: text for one in maps for name, text in one["data"].items()} == files()
