@@ -7,9 +7,21 @@ import pytest
 from tests.sim.prometheus import expressions
 from tests.sim.prometheus.comparing import asked, difference, evaluated
 from tests.sim.prometheus.conftest import Twins
-from tests.sim.prometheus.samples import T0_S
+from tests.sim.prometheus.samples import N_STEPS, STEP_MS, T0_S
 
-TIMES_S = (T0_S, T0_S + 301.5, T0_S + 765.0, T0_S + 1485.0, T0_S + 1790.137)
+LAST_S = T0_S + (N_STEPS - 1) * STEP_MS / 1000
+TIMES_S = (
+    T0_S,
+    T0_S + 301.5,
+    T0_S + 765.0,
+    LAST_S,
+    # Just near enough to the last sample to be extrapolated to, and just too far.
+    LAST_S + 15.75,
+    LAST_S + 17,
+    # The last sample is as old as the lookback, and a little older.
+    LAST_S + 300,
+    LAST_S + 305.137,
+)
 GROUPS = {
     name: table
     for name, table in vars(expressions).items()
