@@ -15,9 +15,10 @@ from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Family, Metrics
 from scheduler.model.rules import Rule
-from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.signals import SignalColumn
+from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import rule_scores, rule_weight
+from scheduler.plugins.signals import rule_weight, scores_of
 
 METRICS = "metrics"
 MORE_METRICS = "metrics, more"
@@ -114,15 +115,15 @@ class Pages:
         self._update_signals()
 
     def _update_signals(self) -> None:
-        metrics, nodes = self._metrics, NodeView(self._world.cache.state.nodes)
-        table = self._world.signals.freeze(nodes, self._clock())
+        metrics, nodes, now_s = self._metrics, NodeView(self._world.cache.state.nodes), self._clock()
+        table = self._world.signals.freeze(nodes, now_s)
         metrics.keep_signals(table.rules.signals)
         metrics.keep_rules(rule.name for rule in table.rules.rules)
         metrics.rules_loaded().set(len(table.rules.rules))
         for name, signal in table.rules.signals.items():
             metrics.signal_max_age(name).set(signal.max_age_s)
             self._update_signal(name, table.columns.get(name), nodes)
-        self._update_rules(table, nodes)
+        self._update_rules(self._world.cache.snapshot(table, now_s))
 
     def _update_signal(self, name: str, column: SignalColumn | None, nodes: NodeView) -> None:
         metrics = self._metrics
@@ -135,12 +136,13 @@ class Pages:
         covered = int(np.count_nonzero(column.has_sample & nodes.alive))
         metrics.signal_coverage(name).set(covered / max(1, nodes.n_alive))
 
-    def _update_rules(self, table: SignalTable, nodes: NodeView) -> None:
+    def _update_rules(self, snapshot: Snapshot) -> None:
+        table, nodes = snapshot.signals, snapshot.nodes
         for rule in table.rules.rules:
             self._metrics.rule_attempts(rule.name)  # on the page from the start, at 0
             if rule.score is not None:
                 self._metrics.rule_weight(rule.name).set(rule_weight(rule.weight, table))
-                self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, table, nodes))
+                self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, snapshot))
             if rule.filter is None:
                 continue
             self._metrics.rule_refusals(rule.name)
@@ -150,11 +152,14 @@ class Pages:
             self._metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)
 
 
-def _score_spread(rule: Rule, table: SignalTable, nodes: NodeView) -> float:
-    """Return highest less lowest score that the rule gives to a node now, 0 where it scores none."""
-    if rule.score is None or nodes.n_alive == 0:
+def _score_spread(rule: Rule, snapshot: Snapshot) -> float:
+    """Return highest less lowest score that the rule gives to a node now; most scores are known from decisions."""
+    nodes = snapshot.nodes
+    if nodes.n_alive == 0:
         return 0.0
-    scores = rule_scores(rule.score, table.columns.get(rule.signal), nodes.alive)[nodes.alive]
+    scores = scores_of(rule, snapshot)
+    if nodes.n_alive != nodes.n_rows:
+        scores = scores[nodes.alive]
     return float(scores.max() - scores.min())
 
 

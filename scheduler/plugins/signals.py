@@ -87,12 +87,12 @@ class SignalScore(PreScorePlugin, ScorePlugin):
 
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         return tuple(
-            ScoreTerm(rule.name, _column_of(rule, snapshot), rule_weight(rule.weight, snapshot.signals), is_column=True)
+            ScoreTerm(rule.name, scores_of(rule, snapshot), rule_weight(rule.weight, snapshot.signals), is_column=True)
             for rule in state
         )
 
 
-def _column_of(rule: Rule, snapshot: Snapshot) -> FloatArray:
+def scores_of(rule: Rule, snapshot: Snapshot) -> FloatArray:
     """Return the rule's scores over all rows; while the signal is fresh, the same array in cycle after cycle."""
     score, column, alive = rule.score, snapshot.signals.columns.get(rule.signal), snapshot.nodes.alive
     if score is None:

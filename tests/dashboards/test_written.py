@@ -11,11 +11,14 @@ import re
 import promql_parser
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from dashboards.generate import files
+from tests.dashboards.test_alerts import ALERTS
 from tests.dashboards.written import FOLDER, LABEL_VALUES, Json, dashboards, filled, panels, queries, variables
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi
+from tests.test_metrics import touched
 
 UNITS = {
     "none", "short", "percent", "percentunit", "s", "ms", "bytes", "mbytes", "ops", "reqps", "watt", "celsius",
@@ -23,6 +26,8 @@ UNITS = {
 }  # fmt: skip
 FILES = sorted(dashboards())
 EXPORTERS = ("node_", "DCGM_")
+OURS = ("vane_", "scheduler_", "rest_client_", "leader_election_")
+TARGET = {"namespace", "job", "instance"}
 SELECTOR = re.compile(r"([a-zA-Z_:][\w:]*)\{([^}]*)\}")
 
 
@@ -117,6 +122,31 @@ def test_every_query_is_promql_over_the_chosen_replicas(asked: tuple[str, str, s
             assert f"rate({metric}" in expr, "a counter is asked for its rate"
     for label in re.findall(r"\{\{(\w+)\}\}", legend):
         assert re.search(rf"\b{label}\b", expr), f"the legend's {label} is not in the query"
+
+
+def test_metrics_and_labels_exist_even_where_only_a_fault_brings_a_series() -> None:
+    labels_of = vane_metrics()
+    asked = [(asked.panel, asked.expr) for asked in queries()] + [(one["alert"], one["expr"]) for one in ALERTS]
+    wrong = []
+    for title, expr in asked:
+        found = [(name, matchers) for name, matchers in SELECTOR.findall(expr) if name.startswith(OURS)]
+        wrong += [(title, name) for name, _ in found if name not in labels_of]
+        for name, matchers in found:
+            matched = set(re.findall(r"(\w+)(?:=|!)", matchers))
+            wrong += [(title, f"{name} has no label {label}") for label in matched - labels_of.get(name, TARGET)]
+        known = TARGET.union(*(labels_of.get(name, ()) for name, _ in found))
+        grouped = {label for by in re.findall(r"\bby \(([^)]+)\)", expr) for label in by.split(", ")}
+        wrong += [(title, f"none has a label {label}") for label in grouped - known if found]
+    assert wrong == []
+
+
+def vane_metrics() -> dict[str, set[str]]:
+    """Return series name -> labels of all that is kept, whether anything has brought a series yet or not."""
+    found: dict[str, set[str]] = {}
+    for family in text_string_to_metric_families(touched()):
+        for sample in family.samples:
+            found.setdefault(sample.name, set(TARGET)).update(sample.labels)
+    return found
 
 
 def test_what_the_linter_is_told_to_leave_out_has_a_reason() -> None:

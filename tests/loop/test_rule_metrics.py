@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from scheduler.kube.watching import Changed
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
@@ -71,6 +72,11 @@ def test_a_spread_says_how_far_a_rule_tells_nodes_apart(harness: Harness) -> Non
     assert by_rule(harness, "vane_rule_score_spread") == {"idle": 0, "web": 0}
     harness.now_s += 41
     assert by_rule(harness, "vane_rule_score_spread") == {"idle": 0, "web": 0}
+
+
+def test_a_node_that_is_gone_spreads_nothing(harness: Harness) -> None:
+    harness.loop.apply(Changed("Node", "DELETED", make_node("a")))
+    assert by_rule(harness, "vane_rule_score_spread") == pytest.approx({"idle": 65, "web": 60})
 
 
 def test_without_nodes_there_is_no_spread() -> None:
