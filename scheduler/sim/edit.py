@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Final
 
-BEFORE: Final = "filter: {max: 80%, clear: 70%}"
-AFTER: Final = "filter: {max: 60%, clear: 50%}"
+BEFORE: Final = "filter: {max: 80%, clear: 70%, valve: 50%}"
+AFTER: Final = "filter: {max: 65%, clear: 60%, valve: 50%}"
 
 
 def edit_rules(file: Path) -> list[str]:

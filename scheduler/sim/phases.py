@@ -14,8 +14,8 @@ BACK: Final = "back"
 
 SHIFTED_ZONE: Final = "zone-b"
 SHIFTED_BY: Final = 0.45
-FIRST_PODS: Final = 36
-PODS_PER_S: Final = 3.0
+FIRST_PODS: Final = 30
+PODS_PER_S: Final = 2.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,11 @@ _TEXTS: Final = (
         "load that no request shows. A few seconds later the samples do, and the rules send Pods elsewhere.",
     ),
     (EDIT, "A rule file is edited", "no restart: the next Pods follow the new limit."),
-    (DOWN, '"Prometheus" goes down', "its port is closed. Samples age, fade and drop out; Pods go on being placed."),
+    (
+        DOWN,
+        '"Prometheus" goes down',
+        "its port is closed. Samples age, fade, and after 6 s no longer count; Pods go on being placed.",
+    ),
     (BACK, '"Prometheus" is back', "fresh samples, and the rules have their say again."),
 )
 # Seconds of each phase. The long form and its start stay under a minute.

@@ -31,7 +31,7 @@ def summary(figures: Mapping[Feed, Figures], seed: int) -> str:
         lines.append(f"{name:<{name_width}}" + "".join(f"{shown(one):>{_WIDTH}}" for one in figures.values()))
     lines += [
         "",
-        "Fragments: framebuffer left free on cards in use, mean over time. Times are of this machine, which runs all arms.",
+        "Fragments: framebuffer left free on cards in use, mean over time. Times are of one machine under all arms.",
         "The nodes follow the law in scheduler/sim/README.md. One run is one sample: other seeds, other figures.",
     ]
     return "\n".join(lines)

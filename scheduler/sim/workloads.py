@@ -61,7 +61,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Of what a kind of workload asks; the lowest and the highest factor on that CPU, and its shortest and longest life."""
+    """Of what a kind of workload asks; `use`: lowest and highest factor on that CPU; `life_s`: shortest and longest."""
 
     cpu_millis: int
     memory_mib: int

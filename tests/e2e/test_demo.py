@@ -1,0 +1,192 @@
+"""`vane demo` as a newcomer starts it: a process, no terminal, nothing set up."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.process import Process
+from tests.support.waiting import wait_until
+
+FIRST_BIND_S = 25.0
+"""On a warm and quiet machine it takes four seconds, and is to take at most ten; CI's may be neither."""
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: mine, namespace: default}
+spec:
+  schedulerName: vane
+  containers: [{name: main, image: example.com/mine:1, resources: {requests: {cpu: 100m}}}]
+"""
+
+
+class Demo:
+    """One `vane demo`; its files and those of its schedulers go to a folder of the test."""
+
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self.folder = folder
+        self.process = Process(
+            [sys.executable, "-u", "-m", "scheduler", "demo", "--fast", *flags],
+            folder / "demo.log",
+            environ={**os.environ, "TMPDIR": str(folder)},
+        )
+        self.began_s = time.monotonic()
+        self.process.start()
+
+    @property
+    def said(self) -> str:
+        return self.process.log_text()
+
+    def wait_for(self, text: str, timeout: float) -> None:
+        self.process.wait_ready(lambda: text in self.said, timeout)
+
+    def schedulers(self) -> list[str]:
+        """Return the command lines of all processes that were given files of this demo."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = path.read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue  # ended meanwhile
+            if f"{self.folder}/vane-demo-" in line:
+                found.append(line)
+        return found
+
+    def assert_nothing_is_left(self) -> None:
+        wait_until(lambda: not self.schedulers(), 10.0, f"the end of {self.schedulers()}")
+        assert [path.name for path in self.folder.iterdir()] == ["demo.log"]
+
+
+@pytest.fixture
+def demos(tmp_path: Path) -> Iterator[list[Demo]]:
+    started: list[Demo] = []
+    yield started
+    for demo in started:
+        demo.process.stop()
+
+
+def test_the_tour_reaches_its_summary_by_itself(tmp_path: Path, demos: list[Demo]) -> None:
+    demo = Demo(tmp_path)
+    demos.append(demo)
+    demo.wait_for(" -> ", FIRST_BIND_S)
+    assert len(demo.schedulers()) >= 2
+    assert demo.process.wait(60.0) == 0
+    said = demo.said
+    titles = ["Pods arrive", "Load shifts", "A rule file is edited", '"Prometheus" goes down', '"Prometheus" is back']
+    places = [said.index(title) for title in [*titles, "Summary: "]]
+    assert places == sorted(places)
+    assert "+    filter: {max: 65%, clear: 60%, valve: 50%}" in said
+    # A rule, its sample and the sample's age stand behind a decision; and one without samples is made all the same.
+    assert re.search(r"-> (node|gpu)-[abc]\d +avoid-hot-nodes: CPU \d+ %, \d\.\d s old", said)
+    down, back = said.index(titles[3]), said.index(titles[4])
+    assert "Prometheus DOWN" in said[down:back]
+    assert " -> " in said[down:back]
+    placed = re.search(r"Pods placed +(\d+) of (\d+) +(\d+) of (\d+)", said)
+    assert placed is not None
+    with_rules, created, without_rules, other_created = map(int, placed.groups())
+    assert created == other_created > 80
+    assert without_rules == created
+    assert with_rules >= 0.9 * created  # a rule may let a Pod wait
+    first = re.search(r"first Pod was bound (\d+\.\d) s", said)
+    assert first is not None
+    assert float(first[1]) < FIRST_BIND_S
+    demo.assert_nothing_is_left()
+
+
+def test_kept_it_serves_kubectl(tmp_path: Path, demos: list[Demo], programs: Path) -> None:
+    demo = Demo(tmp_path, "--keep", "--seed", "2")
+    demos.append(demo)
+    demo.wait_for("get pods -A -o wide -w", 60.0)
+    found = re.search(r"kubectl --kubeconfig (\S+) get pods -A -o wide -w", demo.said)
+    assert found is not None
+
+    def kubectl(*words: str, stdin: str | None = None) -> str:
+        command = [str(programs / "kubectl"), "--kubeconfig", found[1], "--cache-dir", str(tmp_path / "cache"), *words]
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, check=True, timeout=30).stdout
+
+    nodes = kubectl("get", "nodes")
+    assert len(re.findall(r"(?m)^(node|gpu)-[abc]\d +Ready", nodes)) == 12
+    watch = subprocess.Popen(
+        [str(programs / "kubectl"), "--kubeconfig", found[1], "get", "pods", "-w", "-o", "name"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert kubectl("create", "-f", "-", stdin=POD) == "pod/mine created\n"
+        wait_until(lambda: " Running " in kubectl("get", "pod", "mine", "-o", "wide"), 10.0, "the Pod to run")
+        assert watch.stdout is not None
+        assert watch.stdout.readline() == "pod/mine\n"
+    finally:
+        watch.terminate()
+        watch.communicate()
+    described = kubectl("describe", "pod", "mine")
+    assert re.search(r"Scheduled +\S+ +vane +Successfully assigned default/mine to (node|gpu)-", described)
+    events = json.loads(kubectl("get", "events", "-o", "json"))["items"]
+    assert [one["reason"] for one in events if one["involvedObject"]["name"] == "mine"] == ["Scheduled"]
+    assert "deleted" in kubectl("delete", "pod", "mine")
+    assert kubectl("get", "pods", "-o", "name") == ""
+
+    demo.process.signal(signal.SIGINT)
+    assert demo.process.wait(20.0) == 0
+    assert not list(tmp_path.glob("vane-demo-*"))
+
+
+def test_interrupted_it_ends_at_once_and_leaves_nothing(tmp_path: Path, demos: list[Demo]) -> None:
+    demo = Demo(tmp_path)
+    demos.append(demo)
+    demo.wait_for(" -> ", FIRST_BIND_S)
+    demo.process.signal(signal.SIGINT)
+    assert demo.process.wait(20.0) == 128 + signal.SIGINT
+    assert "Traceback" not in demo.said
+    demo.assert_nothing_is_left()
+
+
+def test_killed_it_leaves_no_process(tmp_path: Path, demos: list[Demo]) -> None:
+    demo = Demo(tmp_path)
+    demos.append(demo)
+    wait_until(lambda: len(demo.schedulers()) >= 2, FIRST_BIND_S, "the schedulers")
+    demo.process.kill()
+    wait_until(lambda: not demo.schedulers(), 15.0, f"the end of {demo.schedulers()}")
+
+
+def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run(tmp_path, "--port", str(port))
+    assert done.returncode == 1
+    assert done.stderr == f"vane demo: --port: {port} of 127.0.0.1 is taken. Write another one, or 0 for any\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_folder_to_write_it_is_one_line() -> None:
+    done = run(Path("/proc/nowhere"))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.fullmatch(
+        r"vane demo: no folder can be made in /proc/nowhere \(.+\). Set TMPDIR to a folder that you may write to\n",
+        done.stderr,
+    )
+
+
+def run(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "scheduler", "demo", "--fast", *flags],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(folder)},
+        check=False,
+        timeout=60,
+    )
