@@ -71,6 +71,8 @@ class SeriesStore:
     def __init__(self, retention_s: float = 3600.0) -> None:
         self._retention_ms = round(retention_s * 1000)
         self._series: dict[LabelKey, Series] = {}
+        # Lists beside the table, because a reader may go through them while they grow.
+        self._all: list[Series] = []
         self._by_name: dict[str, list[Series]] = {}
         self._newest_ms: int | None = None
         self._next_sweep_ms = 0
@@ -116,11 +118,11 @@ class SeriesStore:
         They are in the order in which they came, as in a Prometheus that has not yet written a block; it decides
         which of equals a `topk` shows.
         """
-        series = self._series.values() if name is None else self._by_name.get(name, ())
-        return [one for one in list(series) if accepts(one.labels)]
+        series = self._all if name is None else self._by_name.get(name, ())
+        return [one for one in series if accepts(one.labels)]
 
     def all_labels(self) -> Iterator[Labels]:
-        return iter([one.labels for one in list(self._series.values())])
+        return (one.labels for one in self._all)
 
     def _append(self, labels: Labels, at_ms: int, value: float) -> None:
         key = label_key(labels)
@@ -131,7 +133,7 @@ class SeriesStore:
         if last_ms is not None and at_ms <= last_ms:
             found = f"its last is of {last_ms / 1000}, got one of {at_ms / 1000}"
             raise ValueError(f"{label_text(series.labels)}: samples must come in the order of time, {found}")
-        self._newest_ms = max(at_ms, self._newest_ms or at_ms)
+        self._newest_ms = at_ms if self._newest_ms is None else max(at_ms, self._newest_ms)
         series.append(at_ms, value, self._newest_ms - self._retention_ms)
         if self._newest_ms >= self._next_sweep_ms:
             self._sweep(self._newest_ms)
@@ -144,6 +146,7 @@ class SeriesStore:
         series = self._series.get(label_key(kept))
         if series is None:
             series = Series(kept)
+            self._all.append(series)
             self._by_name.setdefault(kept[NAME], []).append(series)
             self._series[label_key(kept)] = series
         return series
@@ -153,13 +156,15 @@ class SeriesStore:
         self._next_sweep_ms = newest_ms + self._retention_ms // _SWEEPS_PER_RETENTION
         oldest_ms = newest_ms - self._retention_ms
         gone = [key for key, one in self._series.items() if one.last_ms is not None and one.last_ms < oldest_ms]
-        names = {self._series.pop(key).labels[NAME] for key in gone}
-        for name in names:
-            kept = [one for one in self._by_name[name] if label_key(one.labels) in self._series]
-            if kept:
-                self._by_name[name] = kept
-            else:
-                del self._by_name[name]
+        if not gone:
+            return
+        for key in gone:
+            del self._series[key]
+        # New lists: whoever reads the old ones goes on with what was there.
+        by_name: dict[str, list[Series]] = {}
+        for series in self._series.values():
+            by_name.setdefault(series.labels[NAME], []).append(series)
+        self._all, self._by_name = list(self._series.values()), by_name
 
 
 def is_stale(values: Floats) -> NDArray[np.bool_]:
