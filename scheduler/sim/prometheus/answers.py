@@ -22,6 +22,9 @@ from scheduler.sim.prometheus.values import (
 
 TRUNCATED: Final = "results truncated due to limit"
 
+# Numbers outside are written with an exponent.
+_LEAST_PLAIN: Final = 1e-6
+_LEAST_TOO_LARGE: Final = 1e21
 _UNIT_MS: Final = {
     "y": 31_536_000_000,
     "w": 604_800_000,
@@ -81,11 +84,13 @@ def parse_limit(text: str) -> int:
 
 
 def number_text(value: float) -> str:
-    """Return a number as Prometheus writes it: the shortest that reads back the same, never with an exponent."""
+    """Return a number as Prometheus writes it: the shortest that reads back the same."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
+    if value and not _LEAST_PLAIN <= abs(value) < _LEAST_TOO_LARGE:
+        return repr(value)
     return np.format_float_positional(value, trim="-")
 
 
