@@ -117,8 +117,8 @@ class _Run:
         async with Tour(FEEDS, plan, phases, self._folder, clock) as tour:
             try:
                 await tour.start(self._environ, options.port)
-            except OSError as error:
-                raise _port_error(error, options.port) from error
+            except (ConfigError, OSError) as error:
+                raise _start_error(error, options.port) from error
             try:
                 figures = await tour.run(screen)
             finally:
@@ -148,12 +148,14 @@ Still running, with rules; ^C ends it. In another terminal:
 Rules, edit them and see: {arm.rule_file}"""
 
 
-def _port_error(error: OSError, port: int) -> OSError | ConfigError:
-    if error.errno == errno.EADDRINUSE and port:
+def _start_error(error: ConfigError | OSError, port: int) -> ConfigError:
+    cause = error if isinstance(error, OSError) else error.__cause__
+    number = cause.errno if isinstance(cause, OSError) else None
+    if number == errno.EADDRINUSE and port:
         return ConfigError(f"--port: {port} of 127.0.0.1 is taken. Write another one, or 0 for any")
-    if error.errno == errno.EACCES and port:
+    if number == errno.EACCES and port:
         return ConfigError(f"--port: {port} needs rights that you lack. Write one above 1023, or 0 for any")
-    return error
+    return ConfigError(f"cannot start: {error}")
 
 
 def choose_screen(out: TextIO, picture: Path | None) -> Screen:

@@ -95,7 +95,7 @@ def test_the_tour_reaches_its_summary_by_itself(tmp_path: Path, demos: list[Demo
     placed = re.search(r"Pods placed +(\d+) of (\d+) +(\d+) of (\d+)", said)
     assert placed is not None
     with_rules, created, without_rules, other_created = map(int, placed.groups())
-    assert created == other_created > 80
+    assert created == other_created > 60
     assert without_rules == created
     assert with_rules >= 0.9 * created  # a rule may let a Pod wait
     first = re.search(r"first Pod was bound (\d+\.\d) s", said)
