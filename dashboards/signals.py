@@ -20,7 +20,7 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Fresh signals",
-        "Signals whose samples are at most two intervals old.",
+        "Signals whose last answer is at most two intervals old, be it one without series.",
         "none",
         [(f'sum(max by (signal) (vane_signal_state{{{_OURS}, state="fresh"}}))', "fresh")],
         width=4,
@@ -43,9 +43,10 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Lowest coverage",
-        "The part of the nodes that have a usable sample, of the signal that has the fewest.",
+        "The part of the nodes that have a usable sample, of the signal that has the fewest. Signals without any series, as "
+        "of packs whose exporter you do not have, are left out.",
         "percentunit",
-        [(f"min(vane_signal_coverage_ratio{{{_OURS}}})", "coverage")],
+        [(f"min(vane_signal_coverage_ratio{{{_OURS}}} > 0) or vector(0)", "coverage")],
         width=4,
         low=0,
         high=1,
