@@ -10,6 +10,7 @@ import pytest
 from tests.deploy.files import DATA, kubectl
 from tests.support.controlplane import ControlPlane
 from tests.support.kubelet import TestKubelet
+from tests.support.prometheus import PrometheusServer
 
 CONTROLLERS = ("deployment-controller", "replicaset-controller", "serviceaccount-controller")
 
@@ -37,3 +38,12 @@ def cluster(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             assert kubelet.errors == []
     finally:
         cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    """Answers, though it has no metrics."""
+    prometheus = PrometheusServer(programs, tmp_path_factory.mktemp("deploy-prometheus"))
+    prometheus.start()
+    yield prometheus
+    prometheus.stop()

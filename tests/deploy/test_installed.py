@@ -28,6 +28,7 @@ from tests.support.waiting import wait_until
 
 ROLES = [*shipped_roles(), *shipped_roles("base/access-reviews.yaml")]
 RIGHTS = [(role, right) for role in ROLES for right in rights.rights(role)]
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vane"
 SHORT_LEASE = ("--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=1s")
 
 
@@ -54,13 +55,15 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def installed(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(
+    cluster: ControlPlane, prometheus: PrometheusServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
     api, audit = cluster.client(), cluster.audit.from_now()
+    if api.exists(LEASE):
+        api.delete(LEASE)  # another test's: here it is made for the first time
     folder = tmp_path_factory.mktemp("installed")
     kubectl(cluster, "apply -k deploy/overlays/two-replicas")
     rollout = kubectl(cluster, f"-n {NAMESPACE} rollout status deployment/vane --timeout=60s")
-    prometheus = PrometheusServer(cluster.programs, folder / "prometheus")
-    prometheus.start()
     container = Container(api, folder)
     container.mount()
     vane = Installed(cluster, api, container, [], rollout, audit)
@@ -70,7 +73,6 @@ def installed(cluster: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -
     finally:
         for replica in vane.replicas:
             replica.stop()
-        prometheus.stop()
     assert [replica.violations for replica in vane.replicas] == [[], []]
 
 
@@ -103,8 +105,7 @@ def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
 
 
 def _holder(api: KubeApi) -> str:
-    lease = api.get("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/vane")
-    return str(lease["spec"].get("holderIdentity") or "")
+    return str(api.get(LEASE)["spec"].get("holderIdentity") or "")
 
 
 def _lose_a_race(api: KubeApi, leader: VaneProcess) -> None:

@@ -218,6 +218,7 @@ def test_a_kustomization_of_ones_own_names_the_image_and_adds_what_it_wants(prog
     (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "clusters")
     assert cluster_flag == f"--cluster=west={mount['mountPath']}/west.kubeconfig"
     assert {"name": "clusters", "secret": {"secretName": "vane-clusters"}} in pod["volumes"]
+    assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"]
 
 
 def test_pod_security_refuses_a_pod_of_vane_that_may_do_more(cluster: ControlPlane, base: list[Json]) -> None:
