@@ -43,8 +43,8 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Lowest coverage",
-        "The part of the nodes that have a usable sample, of the signal that has the fewest. Signals without any series, "
-        "as of packs whose exporter you do not have, are left out.",
+        "The part of the nodes that have a usable sample, of the signal that has the fewest. Signals without any "
+        "series, as of packs whose exporter you do not have, are left out.",
         "percentunit",
         [(f"min(vane_signal_coverage_ratio{{{_OURS}}} > 0) or vector(0)", "coverage")],
         width=4,
