@@ -39,13 +39,18 @@ class EventKind(Kind):
                 obj[field] = dict(value) if isinstance(value, dict) else value
 
     def problems(self, resource: Resource, obj: Json) -> list[Cause]:
-        about = (obj.get("involvedObject") or {}).get("namespace") or ""
-        # An Event about what has no namespace stands in `default`.
-        if about != obj["metadata"].get("namespace", "") and (about or obj["metadata"].get("namespace") != "default"):
-            if resource.group or about:
-                return [invalid_value("involvedObject.namespace", about, "does not match event.namespace")]
-            return []
-        return _strict_problems(obj) if resource.group else []
+        causes = [] if resource.group else _place_problems(obj)
+        if obj.get("eventTime"):
+            missing = [field for field in _REQUIRED if not obj.get(_OLD_NAMES.get(field, field))]
+            causes += [required(field if resource.group else _OLD_NAMES.get(field, field)) for field in missing]
+        elif resource.group:
+            causes.append(required("eventTime"))
+        type_, message = obj.get("type") or "", obj.get("message") or ""
+        if resource.group and type_ not in ("Normal", "Warning"):
+            causes.append(invalid_value("type", type_, f"has invalid value: {type_}"))
+        if (resource.group or obj.get("eventTime")) and len(message.encode()) > _NOTE_LIMIT_BYTES:
+            causes.append(invalid_value("message", "", f"can have at most {_NOTE_LIMIT_BYTES} characters"))
+        return causes
 
     def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
         del subresource
@@ -68,15 +73,9 @@ class EventKind(Kind):
         return {field: value for field, value in shown.items() if value != "" or field not in _OMITTED_WHEN_EMPTY}
 
 
-def _strict_problems(obj: Json) -> list[Cause]:
-    """Return what events.k8s.io/v1 refuses; the fields have core's names, as in the real API server's messages."""
-    type_ = obj.get("type") or ""
-    if not obj.get("eventTime"):
-        causes = [required("eventTime")]
-    else:
-        causes = [required(field) for field in _REQUIRED if not obj.get(_OLD_NAMES.get(field, field))]
-    if type_ not in ("Normal", "Warning"):
-        causes.append(invalid_value("type", type_, f"has invalid value: {type_}"))
-    if len((obj.get("message") or "").encode()) > _NOTE_LIMIT_BYTES:
-        causes.append(invalid_value("message", "", f"can have at most {_NOTE_LIMIT_BYTES} characters"))
-    return causes
+def _place_problems(obj: Json) -> list[Cause]:
+    """Return whether an Event stands where what it is about does; about what has no namespace, in `default`."""
+    about = (obj.get("involvedObject") or {}).get("namespace") or ""
+    if obj["metadata"].get("namespace") == (about or "default"):
+        return []
+    return [invalid_value("involvedObject.namespace", about, "does not match event.namespace")]

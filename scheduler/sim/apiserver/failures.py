@@ -77,10 +77,12 @@ def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusErr
     """Return the answer to an object that cannot be; `causes` has at least one."""
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    # An Event is core's, whichever group it came by.
+    group = "" if resource.storage else resource.group
+    kind = f"{resource.kind}.{group}" if group else resource.kind
     details: Json = {"name": name} if name else {}
-    if resource.group:
-        details["group"] = resource.group
+    if group:
+        details["group"] = group
     details |= {"kind": resource.kind, "causes": [cause._asdict() for cause in causes]}
     return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {text}', details)
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from scheduler.sim.apiserver import metadata
-from scheduler.sim.apiserver.failures import already_exists, bad_request, conflict, invalid, not_found
+from scheduler.sim.apiserver.failures import already_exists, bad_request, conflict, invalid, invalid_value, not_found
 from scheduler.sim.apiserver.history import Change, ChangeType, History, Key, Stored
 from scheduler.sim.apiserver.kinds import kind_of
 from scheduler.sim.apiserver.metadata import time_text
@@ -96,6 +96,9 @@ class ObjectStore:
         name, namespace = new["metadata"].get("name") or "", new["metadata"].get("namespace") or ""
         old = self.stored(resource, namespace, name)
         _check(resource, old, new["metadata"].get("uid") or "", "")
+        if kind_of(resource).needs_version and not new["metadata"].get("resourceVersion"):
+            cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid(resource, name, [cause])
         return self._replace(resource, old, new, subresource)
 
     def patch(

@@ -219,6 +219,12 @@ def new_event(name: str, **fields: Any) -> Json:
     }
 
 
+def watched(cluster: Cluster, path: str, version: str, n: int, **query: Any) -> list[Json]:
+    """Return the first lines of a watch, fewer where no more came within seconds."""
+    watch = cluster.api.watch(path, version, **{"timeoutSeconds": 5, **query})
+    return list(itertools.islice(watch, n))  # the end of the iterator closes the connection
+
+
 def plain(value: Any) -> Any:
     """Return an object without what one server alone keeps: who wrote which field."""
     if isinstance(value, dict):

@@ -120,6 +120,10 @@ def _container(**fields: Any) -> Json:
     return _pod(spec={"containers": [{"name": "app", "image": "i", **fields}]})
 
 
+def _labelled(labels: Any) -> Json:
+    return _pod(metadata={"name": "a", "labels": labels})
+
+
 def _too_much() -> Json:
     return _container(resources={"requests": {"cpu": "2"}, "limits": {"cpu": "1"}})
 
@@ -141,7 +145,7 @@ def _too_much() -> Json:
         ),
         pytest.param(_container(resources={"requests": {"cpu": "much"}}), 400, "BadRequest", [], id="no quantity"),
         pytest.param(_pod(spec={"containers": "app"}), 400, "BadRequest", [], id="no list"),
-        pytest.param(_pod(metadata={"name": "a", "labels": {"a": 1}}), 400, "BadRequest", [], id="label is no text"),
+        pytest.param(_labelled({"a": 1}), 400, "BadRequest", [], id="label is no text"),
         pytest.param(_pod(kind="Node"), 400, "BadRequest", [], id="another kind"),
         pytest.param(_pod(metadata={"name": "a", "namespace": "other"}), 400, "BadRequest", [], id="other namespace"),
         pytest.param("{nonsense", 400, "BadRequest", [], id="no JSON"),
