@@ -11,7 +11,10 @@ from typing import Final
 
 from scheduler.sim.prometheus.values import LabelKey, Labels, Vector, label_key, without, without_name
 
-_BOUND: Final = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
+_DIGITS: Final = r"[0-9](?:_?[0-9])*"
+_BOUND: Final = re.compile(
+    rf"[+-]?(?:(?:{_DIGITS}\.?(?:{_DIGITS})?|\.{_DIGITS})(?:e[+-]?{_DIGITS})?|inf|infinity|nan)", re.IGNORECASE
+)
 _LE: Final = frozenset({"le"})
 # Counts that differ by less have only been rounded differently.
 _TOLERANCE: Final = 1e-12
@@ -57,7 +60,8 @@ def _quantile(q: float, buckets: list[Bucket]) -> float:
     if len(bounds) < 2 or counts[-1] == 0:
         return math.nan
     rank = q * counts[-1]
-    i = bisect.bisect_left(counts, rank, hi=len(counts) - 1)
+    # No bucket reaches a rank that is NaN, so the last one has it.
+    i = bisect.bisect_left(range(len(counts) - 1), True, key=lambda bucket: counts[bucket] >= rank)
     if i == len(bounds) - 1:
         return bounds[-2]
     if i == 0 and bounds[0] <= 0:

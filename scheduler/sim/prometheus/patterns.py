@@ -1,7 +1,8 @@
 """Regular expressions as Prometheus means them (RE2, anchored), on Python's engine.
 
 The two agree on what they have in common. What they write differently is translated or refused by name: a pattern
-that silently meant something else would select other series.
+that silently meant something else would select other series. What they do not share is the time: Python's engine goes
+back, so a pattern as `(a+)+b` may take very long on a long label.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ _TOKEN: Final = re.compile(
     r"|(?P<repeat>[*+?}](?=[*+]))|(?P<end>\$)|(?P<other>.)",
     re.DOTALL,
 )
-_ESCAPES: Final = re.compile(r"\\[aftnrvdDwWsSbBAz\W]|\\x(?=[0-9A-Fa-f]{2})", re.DOTALL)
-# Python takes these in a set for operations to come, or has no named classes.
-_ODD_SET: Final = re.compile(r"\[:|&&|--|~~|\|\||(?<!^)\[")
+_ESCAPE: Final = re.compile(r"\\[aftnrvdDwWsSbBAz\W]|\\x(?=[0-9A-Fa-f]{2})", re.DOTALL)
+# To Python they are of all alphabets.
+_OF_ASCII: Final = {
+    **{rf"\{letter}": rf"(?a:\{letter})" for letter in "dDwWbB"},
+    r"\s": r"[\t\n\f\r ]",
+    r"\S": r"[^\t\n\f\r ]",
+    r"\z": r"\Z",
+}
+_OF_ASCII_IN_SET: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t\n\f\r "}
+# Python reads these otherwise, or not at all.
+_ODD_SET: Final = re.compile(r"\[:|&&|--|~~|\|\||(?<!^)(?<!\\)\[|\\(?:[^aftnrvdwsx\W]|x(?![0-9A-Fa-f]{2}))")
 _GROUP: Final = re.compile(r"\(\?(?:P?<\w+>|[ims]*(?:-[ims]+)?:|[ims]+\))")
 
 
@@ -36,7 +45,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     """
     translated = "".join(_translated(token, pattern) for token in _TOKEN.finditer(pattern))
     try:
-        return re.compile(translated, re.DOTALL | re.ASCII)
+        return re.compile(translated, re.DOTALL)
     except re.error as error:
         raise _refused(pattern, str(error)) from error
 
@@ -77,16 +86,25 @@ def _translated(token: re.Match[str], pattern: str) -> str:
         # Python's own `$` also stands before a line feed at the end.
         return r"\Z"
     if token.lastgroup == "escape":
-        if not _ESCAPES.match(pattern, token.start()) or text == r"\_":
+        if not _ESCAPE.match(pattern, token.start()):
             raise _refused(pattern, text)
-        return r"\Z" if text == r"\z" else text
-    if token.lastgroup == "set" and _ODD_SET.search(text[1:-1]):
-        raise _refused(pattern, text)
-    if token.lastgroup == "group" and not _GROUP.fullmatch(text):
-        raise _refused(pattern, text)
+        return _OF_ASCII.get(text, text)
+    if token.lastgroup == "set":
+        return _translated_set(text, pattern)
+    if token.lastgroup == "group":
+        if not _GROUP.fullmatch(text):
+            raise _refused(pattern, text)
+        return text.replace("(?<", "(?P<")
     if token.lastgroup == "repeat":
         raise _refused(pattern, pattern[token.start() : token.start() + 2])
-    return text.replace("(?<", "(?P<") if token.lastgroup == "group" else text
+    return text
+
+
+def _translated_set(text: str, pattern: str) -> str:
+    refused = _ODD_SET.search(text[1:-1])
+    if refused:
+        raise _refused(pattern, f"{refused.group()} in {text}")
+    return re.sub(r"\\(.)", lambda escape: _OF_ASCII_IN_SET.get(escape[1], escape[0]), text, flags=re.DOTALL)
 
 
 def _refused(pattern: str, what: str) -> UnsupportedPromQLError:

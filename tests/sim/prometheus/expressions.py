@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 SELECTORS = (
     "requests_total",
     'requests_total{job="web"}',
@@ -37,6 +39,52 @@ SELECTORS = (
     'odd{label=~"ÄÖ.*"}',
     "wild_total",
     "level",
+)
+
+PATTERNS = tuple(
+    f"word{{text{operator}{json.dumps(pattern, ensure_ascii=False)}}}"
+    for operator in ("=~", "!~")
+    for pattern in (
+        *("", "a", "a|b", "a*", "a+", "a?b?", ".", ".*", "..", "(a|b)+", "()", "a|", "(?:a)(?:b)?", "(?P<one>a)b?"),
+        *("(?i)a", "(?i:A)b", "(?s).*", "(?s:a.)", "(?i:ä)", "^a", "a$", "^a$", "^$", "a$\n", "(a$|b)"),
+        *(
+            "[ab]",
+            "[^ab]",
+            "[a-c]+",
+            "[]a]+",
+            "[^]]",
+            "a[]]",
+            "[-x/y]+",
+            "[$^]",
+            "[\\d]",
+            "\\d",
+            "\\w+",
+            "\\W",
+            "a\\s",
+            "a\\sb",
+        ),
+        *("\\^a\\$", "\\$", "a\\{2\\}", "a{2}", "a{1,2}", ".{2,}", "\\{", "x\\-y", "x\\/y", "x.y", "\\Aa\\z", "a\\b.*"),
+        *(
+            "a\n",
+            "[\\n]",
+            "\\x61",
+            "a+?",
+            "(a*)*",
+            "Ä",
+            "[Ä]",
+            "\\D",
+            "\\S+",
+            "(?m)^a$",
+            "(?i)k",
+            "(?i)[k]",
+            "[\\w]",
+            "[^\\s]",
+            "[\\d\\s]",
+            "\\Ba",
+            "[\\x61]",
+            "[\\]a]",
+        ),
+    )
 )
 
 RANGES = tuple(
@@ -329,6 +377,7 @@ BAD = (
 
 ALL = (
     *SELECTORS,
+    *PATTERNS,
     *RANGES,
     *OTHER_RANGES,
     *AGGREGATIONS,

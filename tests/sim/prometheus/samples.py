@@ -17,6 +17,35 @@ Law = Callable[[int], float | None]
 """The value at a step, None where there is no sample."""
 
 
+WORDS = (
+    *("", "a", "b", "aa", "ab", "A", "a\n", "\n", "a b", "a]", "{", "a{2}", "x-y", "x/y", "7", "$", "^a$"),
+    # A letter and a digit of other alphabets, and a sign that is a small k to Unicode.
+    *("Ä", "\u0667", "\u212a"),
+)
+"""Labels for patterns."""
+
+BENT = {
+    "a count is NaN": (("1", 3.0), ("2", math.nan), ("4", 5.0), ("+Inf", 6.0)),
+    "the total is NaN": (("1", 3.0), ("2", 5.0), ("4", 6.0), ("+Inf", math.nan)),
+    "counts are Inf": (("1", 3.0), ("2", math.inf), ("4", math.inf), ("+Inf", math.inf)),
+    "odd bounds": (
+        ("1e0", 3.0),
+        (".5", 1.0),
+        ("2.", 4.0),
+        ("1e999", 5.0),
+        ("1_0", 5.0),
+        (" 3", 5.0),
+        ("Infinity", 6.0),
+    ),
+    "bounds of other digits": (("1", 2.0), ("\u0667", 3.0), ("+Inf", 4.0)),
+    "bad": (("x", 4.0),),
+    "alone": (("+Inf", 4.0),),
+    "below zero": (("-2", 3.0), ("-1", 5.0), ("0", 6.0), ("+Inf", 6.0)),
+    "rounded": (("1", 3.0), ("2", 3.0 + 1e-13), ("3", 3.0 - 1e-13), ("+Inf", 6.0)),
+}
+"""Buckets that are not as they should be: upper bound and count."""
+
+
 def constant(value: float) -> Law:
     return lambda _: value
 
@@ -97,6 +126,8 @@ def _gauges() -> Iterator[Sample]:
     yield from _series("odd", constant(1.0), path='C:\\dir "x"\nnext', **{"label": "ÄÖ/€ 日本"})
     yield from _series("odd", constant(2.0), path="a.b", label="a-b")
     yield from _series("odd", constant(3.0), path="a1b", label="10.0.0.7:9100")
+    for i, text in enumerate(WORDS):
+        yield from _series("word", constant(float(i)), text=text, rank=str(i))
     yield from _series("tiny", lambda i: 5e-324 * (i % 3), node="n1")
     yield from _series("precise", lambda i: 0.1 * i + 1e-9, node="n1")
 
@@ -110,14 +141,11 @@ def _histograms() -> Iterator[Sample]:
         yield from _series("bent_bucket", constant(count), le=le, zone="falling")
         if le != "+Inf":
             yield from _series("bent_bucket", constant(count), le=le, zone="open")
-    yield from _series("bent_bucket", constant(4.0), le="+Inf", zone="alone")
-    yield from _series("bent_bucket", constant(4.0), le="x", zone="bad")
+    for zone, buckets in BENT.items():
+        for le, count in buckets:
+            yield from _series("bent_bucket", constant(count), le=le, zone=zone)
     yield from _series("bent_bucket", constant(4.0), zone="no le")
     yield from _series("bent_bucket", constant(3.0), le="1.0", zone="falling")
-    for le, count in (("-2", 3.0), ("-1", 5.0), ("0", 6.0), ("+Inf", 6.0)):
-        yield from _series("bent_bucket", constant(count), le=le, zone="below zero")
-    for le, count in (("1", 3.0), ("2", 3.0 + 1e-13), ("3", 3.0 - 1e-13), ("+Inf", 6.0)):
-        yield from _series("bent_bucket", constant(count), le=le, zone="rounded")
 
 
 def _irregular() -> Iterator[Sample]:
