@@ -167,7 +167,7 @@ def choose_screen(out: TextIO, picture: Path | None) -> Screen:
         A picture is wanted, but rich is not installed.
     """
     try:
-        from scheduler.sim.live import LiveScreen, PictureScreen
+        from scheduler.sim.live import PictureScreen, live_screen
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "rich":
             raise
@@ -175,5 +175,5 @@ def choose_screen(out: TextIO, picture: Path | None) -> Screen:
             write = "Install it with `pip install 'vane-scheduler[demo]'`"
             raise ConfigError(f"--picture: needs rich, which is not installed. {write}") from error
         return PlainScreen(out)
-    shown: Screen = LiveScreen(out) if out.isatty() else PlainScreen(out)
+    shown: Screen = live_screen(out) if out.isatty() else PlainScreen(out)
     return shown if picture is None else PictureScreen(shown, picture)

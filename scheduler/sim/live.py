@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 from io import StringIO
@@ -21,10 +22,13 @@ from scheduler.sim.reasons import Told
 from scheduler.sim.screen import ArmView, Moment, Screen
 from scheduler.sim.world import NodeState
 
-_N_DECISIONS: Final = 9
-_BAR: Final = 12
+_MOST_DECISIONS: Final = 9
+_OTHER_LINES: Final = 15
+"""What the panels take without the decisions: head, arms, and the frame of the decisions with two that wait."""
+_LONGEST_BAR: Final = 10
 _WARM: Final = 0.6
 _PICTURE_WIDTH: Final = 118
+_PICTURE_HEIGHT: Final = 40
 _PICTURE_AFTER_S: Final = 4.5
 """How long after the shift the picture is taken: the samples have seen it by then."""
 
@@ -33,7 +37,7 @@ class _Picture:
     """What is on the screen now."""
 
     def __init__(self) -> None:
-        self._told: deque[Told] = deque(maxlen=_N_DECISIONS)
+        self._told: deque[Told] = deque(maxlen=_MOST_DECISIONS)
         self._note: Sequence[str] = ()
         self._phase: Phase | None = None
 
@@ -47,10 +51,15 @@ class _Picture:
     def take(self, moment: Moment) -> None:
         self._told.extend(moment.told)
 
-    def draw(self, moment: Moment) -> RenderableType:
-        parts: list[RenderableType] = [self._head(moment), _arms(moment.arms), self._decisions(moment)]
+    def draw(self, moment: Moment, width: int, height: int) -> RenderableType:
+        parts: list[RenderableType] = [self._head(moment)]
+        n_free = height - _OTHER_LINES
         if self._note:
-            parts.insert(1, Panel(_diff(self._note), title="the edit", border_style="yellow", padding=(0, 1)))
+            # Without the names of the file and the place in it.
+            diff = _diff([line for line in self._note if not line.startswith(("---", "+++", "@@"))])
+            parts.append(Panel(diff, title="the edit", border_style="yellow", padding=(0, 1)))
+            n_free -= len(diff.plain.splitlines()) + 2
+        parts += [_arms(moment.arms, width), self._decisions(moment, min(max(n_free, 1), _MOST_DECISIONS))]
         return Group(*parts)
 
     def _head(self, moment: Moment) -> RenderableType:
@@ -59,47 +68,52 @@ class _Picture:
         text = Text.assemble(title, f"  {phase.look_at}")
         return Panel(text, title="vane demo", subtitle=f"{moment.at_s:.0f} of {moment.length_s:.0f} s", padding=(0, 1))
 
-    def _decisions(self, moment: Moment) -> RenderableType:
+    def _decisions(self, moment: Moment, n_shown: int) -> RenderableType:
         table = Table.grid(padding=(0, 2))
         table.add_column(style="bold", no_wrap=True)
         table.add_column(no_wrap=True)
         table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        for told in self._told:
+        for told in list(self._told)[-n_shown:]:
             table.add_row(told.pod, told.node or "-", Text(told.why, style="green" if told.is_by_rule else "dim"))
         for pod, message in moment.arms[0].failures[:2]:
             table.add_row(pod, Text("waits", style="red"), Text(message, style="red"))
         subtitle = f"oldest sample: {moment.sample}"
-        return Panel(
-            table, title="latest decisions and why", subtitle=subtitle, height=_N_DECISIONS + 4, padding=(0, 1)
-        )
+        return Panel(table, title="latest decisions and why", subtitle=subtitle, height=n_shown + 4, padding=(0, 1))
 
 
-def _arms(arms: Sequence[ArmView]) -> RenderableType:
+def _arms(arms: Sequence[ArmView], width: int) -> RenderableType:
+    # A zone's column holds the node's name, the bar, the number of Pods, and a space.
+    column = (width // len(arms) - 4) // len(ZONES)
+    bar = min(max(column - 8, 2), _LONGEST_BAR)
     grid = Table.grid(expand=True)
     for _ in arms:
         grid.add_column(ratio=1)
-    grid.add_row(*(_arm(arm) for arm in arms))
+    grid.add_row(*(_arm(arm, bar) for arm in arms))
     return grid
 
 
-def _arm(arm: ArmView) -> RenderableType:
+def _arm(arm: ArmView, bar: int) -> RenderableType:
     grid = Table.grid(expand=True, padding=(0, 1))
     for _ in ZONES:
         grid.add_column(ratio=1, no_wrap=True)
     grid.add_row(*(Text(f"{zone} {100.0 * arm.zone_cpu(zone):.0f} %", style="bold") for zone in ZONES))
     by_zone = [[state for state in arm.states if state.node.zone == zone] for zone in ZONES]
     for row in zip(*by_zone, strict=True):
-        grid.add_row(*(_node(state) for state in row))
-    up = "" if arm.is_prometheus_up else "   Prometheus DOWN"
-    counts = f"{arm.n_bound} of {arm.n_created} Pods bound   {arm.hot_pod_s:.0f} hot Pod-seconds{up}"
-    return Panel(grid, title=arm.title, subtitle=counts, border_style="cyan" if arm.is_prometheus_up else "red")
+        grid.add_row(*(_node(state, bar) for state in row))
+    title = arm.title if arm.is_prometheus_up else f"{arm.title}, Prometheus DOWN"
+    counts = f"{arm.n_bound} of {arm.n_created} Pods bound   {arm.hot_pod_s:.0f} hot Pod-seconds"
+    return Panel(grid, title=title, subtitle=counts, border_style="cyan" if arm.is_prometheus_up else "red")
 
 
-def _node(state: NodeState) -> Text:
+def _node(state: NodeState, bar: int) -> Text:
     style = "red" if state.cpu > HOT else "yellow" if state.cpu > _WARM else "green"
-    filled = round(_BAR * state.cpu)
+    kind, _, number = state.node.name.partition("-")
+    filled = round(bar * state.cpu)
     return Text.assemble(
-        f"{state.node.name[-2:]:>2} ", ("█" * filled, style), ("·" * (_BAR - filled), "dim"), f"{state.n_pods:>3}"
+        f"{kind if state.node.cards else number:<4}",
+        ("█" * filled, style),
+        ("·" * (bar - filled), "dim"),
+        f"{state.n_pods:>3}",
     )
 
 
@@ -111,9 +125,10 @@ def _diff(lines: Sequence[str]) -> Text:
 class LiveScreen:
     """Draws over the terminal while the tour runs, and leaves it as it was."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, console: Console) -> None:
         self._picture = _Picture()
-        self._live = Live(console=Console(file=out), screen=True, auto_refresh=False)
+        self._console = console
+        self._live = Live(console=self._console, screen=True, auto_refresh=False)
         self._is_on = False
 
     def begin(self, phase: Phase) -> None:
@@ -128,7 +143,8 @@ class LiveScreen:
 
     def show(self, moment: Moment) -> None:
         self._picture.take(moment)
-        self._live.update(self._picture.draw(moment), refresh=True)
+        width, height = self._console.size
+        self._live.update(self._picture.draw(moment, width, height), refresh=True)
 
     def close(self) -> None:
         if self._is_on:
@@ -157,9 +173,15 @@ class PictureScreen:
         if not self._is_taken and moment.phase.key == SHIFT and moment.at_s > moment.phase.begins_s + _PICTURE_AFTER_S:
             self._is_taken = True
             console = Console(file=StringIO(), record=True, width=_PICTURE_WIDTH, force_terminal=True)
-            console.print(self._picture.draw(moment))
-            self._file.write_text(console.export_svg(title="vane demo"))
+            console.print(self._picture.draw(moment, _PICTURE_WIDTH, _PICTURE_HEIGHT))
+            svg = console.export_svg(title="vane demo", unique_id="vane-demo")
+            # Without the fonts that it would fetch from elsewhere: any with fixed width will do.
+            self._file.write_text(re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL))
         self._screen.show(moment)
 
     def close(self) -> None:
         self._screen.close()
+
+
+def live_screen(out: TextIO) -> LiveScreen:
+    return LiveScreen(Console(file=out))
