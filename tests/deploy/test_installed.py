@@ -209,6 +209,8 @@ def test_the_example_is_placed_by_vane(installed: Installed) -> None:
     assert {pod["metadata"]["name"] for pod in pods} <= {event["objectRef"]["name"] for event in binds}
     shown = kubectl(installed.cluster, "get pods --selector app=web --output wide")
     assert shown.count("Running") == 3
+    told = kubectl(installed.cluster, "get events --field-selector reason=Scheduled")
+    assert f"Successfully assigned default/{pods[0]['metadata']['name']} to node-" in told
     (event,) = installed.api.events(pods[0]["metadata"]["name"], reason="Scheduled")
     assert event["reportingComponent"] == "vane"
 
@@ -254,11 +256,11 @@ def test_every_right_is_needed(installed: Installed, role: Json, right: Right, r
         "create pods",
         "update pods",
         "patch pods",
-        "create pods/exec",
-        "get nodes/proxy",
+        "create pods --subresource=exec",
+        "get nodes --subresource=proxy",
         "patch nodes",
         "delete nodes",
-        "create serviceaccounts/token",
+        "create serviceaccounts --subresource=token",
         "update leases/kube-scheduler -n kube-system",
         "escalate clusterroles",
         "impersonate users",
