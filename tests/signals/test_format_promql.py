@@ -69,6 +69,8 @@ def test_selectors_are_promql_again(expr: str, found: list[str]) -> None:
         ("(" * 5_000 + "a" + ")" * 5_000, "(", f"more than {MAX_OPERATORS} operators"),
         ("-" * 10_000 + "a", "-", f"more than {MAX_OPERATORS} operators"),
         ("a" * 20_000, "a", "longer than"),
+        *((f"rate(a[{span}])", "rate", "shorter") for span in ("1e400", "1e19", "1e15", "9999999y", "9223372037")),
+        *((f"a offset {span}", "a", "shorter") for span in ("1e400", "-1e15", "300y")),
     ],
 )
 def test_a_refusal_has_its_place(expr: str, at: str, words: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
 import promql_parser as ast
@@ -17,6 +18,8 @@ MAX_LENGTH: Final = 16_384
 MAX_OPERATORS: Final = 400
 
 _MAX_PROBED_TOKENS: Final = 300
+# What 64 bits of nanoseconds hold.
+_LONGEST: Final = timedelta(seconds=9_223_372_036)
 _STRING: Final = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`'
 _TOKEN: Final = re.compile(
     rf"(?P<string>{_STRING})|(?P<comment>\#[^\n]*)|(?P<word>[A-Za-z_:][\w:]*)|(?P<number>[\d.][\w.]*)"
@@ -77,11 +80,13 @@ def parse_tree(expr: str) -> Any:
     if not tokens:
         return QueryFault("no PromQL, got nothing. Write an expression, or drop the signal")
     try:
-        root = ast.parse(expr)
+        root = _parsed(expr)
     except ValueError as error:
         problem = str(error)
         shown = "unexpected token here" if problem == "invalid promql query" else problem
         return QueryFault(f"PromQL: {shown}. {_syntax_advice(problem)}", _locate(problem, expr, tokens))
+    if any(_is_endless(node) for node in nodes_of(root)):
+        return QueryFault("PromQL: a range or offset of more than 292 years. Write a shorter one")
     return root
 
 
@@ -120,6 +125,26 @@ def nodes_of(root: Any) -> list[Any]:
 
     ast.walk(root, visit)
     return found
+
+
+def _parsed(text: str) -> Any:
+    """Parse; what else than a ValueError the parser raises at numbers too large becomes one."""
+    try:
+        return ast.parse(text)
+    except BaseException as error:
+        # Its panics are no `Exception` to Python, and their class has no name to import.
+        if isinstance(error, OverflowError) or type(error).__name__ == "PanicException":
+            raise ValueError(str(error)) from None
+        raise
+
+
+def _is_endless(node: Any) -> bool:
+    """Whether a duration of the node is beyond what Prometheus, or a timedelta, can hold."""
+    try:
+        spans = [getattr(node, name, None) for name in ("range", "offset", "step")]
+    except OverflowError:
+        return True
+    return any(abs(span) > _LONGEST for span in spans if span is not None)
 
 
 def _typed(expr: str, root: Any) -> Query | QueryFault:
@@ -178,6 +203,8 @@ def _syntax_advice(problem: str) -> str:
         return "Put a function around the range, as `rate(…)`, or remove the range"
     if "unclosed" in problem or "unexpected end" in problem:
         return "Close what is open"
+    if "uration" in problem and ("too big" in problem or "out of range" in problem):
+        return "Write a shorter range or offset"
     if "BOOL" in problem:
         return "Write `bool` after the comparison"
     return "Mend the expression; Prometheus would refuse it too"
@@ -246,7 +273,7 @@ def _completions(opened: list[str]) -> Iterator[str]:
 def _is_syntax(text: str) -> bool:
     """Whether `text` is a sentence of the grammar; a wrong type or name is none of its business."""
     try:
-        ast.parse(text)
+        _parsed(text)
     except ValueError as error:
         problem = str(error)
         return not re.match(r"invalid promql|unclosed|unexpected|bad number|unterminated", problem)
