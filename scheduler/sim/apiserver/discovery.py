@@ -1,7 +1,8 @@
 """What the server says about itself: version, health, discovery in both forms, and the start of an OpenAPI document.
 
 The OpenAPI document names the resources and that PATCH takes `fieldValidation`: by that kubectl decides to leave the
-validation of a file to the server. It has no schemas, so `kubectl explain` finds nothing.
+validation of a file to the server. It has no schemas, so `kubectl explain` finds nothing; and for a file of kind List
+kubectl asks for OpenAPI 2, which isn't served, and says that `--validate=false` is needed (`---` between objects is not).
 """
 
 from __future__ import annotations
@@ -136,17 +137,18 @@ def _openapi() -> Json:
 def _openapi_version(prefix: str) -> Json:
     paths: dict[str, Any] = {}
     for one in BY_PREFIX[prefix].values():
-        gvk = {"group": one.group, "version": one.version, "kind": one.kind}
-        query = {"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}
         where = f"{prefix}/namespaces/{{namespace}}" if one.is_namespaced else prefix
-        patch = {
-            "parameters": [query],
-            "responses": {"200": {"description": "OK"}},
-            "x-kubernetes-action": "patch",
-            "x-kubernetes-group-version-kind": gvk,
-        }
-        paths[f"{where}/{one.plural}/{{name}}"] = {"patch": patch}
+        paths[f"{where}/{one.plural}/{{name}}"] = {"patch": _openapi_patch(one.group, one.kind)}
     return {"openapi": "3.0.0", "info": {"title": "Kubernetes", "version": KUBERNETES_VERSION}, "paths": paths}
+
+
+def _openapi_patch(group: str, kind: str) -> Json:
+    return {
+        "parameters": [{"name": "fieldValidation", "in": "query", "schema": {"type": "string"}}],
+        "responses": {"200": {"description": "OK"}},
+        "x-kubernetes-action": "patch",
+        "x-kubernetes-group-version-kind": {"group": group, "version": "v1", "kind": kind},
+    }
 
 
 _PAGES: Final[Mapping[str, Callable[[], Json]]] = {

@@ -84,7 +84,7 @@ class PodKind(KindWithStatus):
             condition.setdefault("lastProbeTime", None)
             condition.setdefault("lastTransitionTime", None)
         if subresource == "status":
-            return []
+            return _nomination_problems(new, old)
         if _fixed(new.get("spec") or {}) != _fixed(old["spec"]) or _loses_tolerations(new["spec"], old["spec"]):
             return [forbidden("spec", _MAY_NOT_TEXT)]
         gates = old["spec"].get("schedulingGates") or ()
@@ -196,6 +196,13 @@ def _fixed(spec: Json) -> dict[str, Any]:
         if part in fixed:
             fixed[part] = [{**container, "image": ""} for container in fixed[part]]
     return fixed
+
+
+def _nomination_problems(new: Json, old: Json) -> list[Cause]:
+    nominated = new["status"].get("nominatedNodeName")
+    if not nominated or nominated == old["status"].get("nominatedNodeName") or not old["spec"].get("nodeName"):
+        return []
+    return [forbidden("status.nominatedNodeName", "may not be set on pods that are already bound to a node")]
 
 
 def _loses_tolerations(new: Json, old: Json) -> bool:

@@ -163,6 +163,7 @@ class ObjectStore:
         if pod["spec"].get("schedulingGates"):
             raise conflict(PODS, name, f"pod {name} has non-empty .spec.schedulingGates", "binding")
         pod["spec"]["nodeName"] = node
+        pod["status"].pop("nominatedNodeName", None)
         if annotations:
             pod["metadata"].setdefault("annotations", {}).update(annotations)
         scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}

@@ -17,7 +17,8 @@ def binding(name: str, node: str = "n1", **metadata: Any) -> Json:
 
 
 def test_a_binding_sets_node_condition_and_annotations_in_one_write(cluster: Cluster) -> None:
-    pod = cluster.api.create_pod("a", annotations={"keep": "me"})
+    cluster.api.create_pod("a", annotations={"keep": "me"})
+    pod = cluster.api.patch(f"{PODS}/a/status", {"status": {"nominatedNodeName": "n2"}})
     uid, version = pod["metadata"]["uid"], pod["metadata"]["resourceVersion"]
     answer = cluster.ask("POST", f"{PODS}/a/binding", binding("a", uid=uid, annotations={"vane.dev/why": "idle"}))
     assert (answer.code, answer.body["status"]) == (201, "Success")
@@ -27,6 +28,9 @@ def test_a_binding_sets_node_condition_and_annotations_in_one_write(cluster: Clu
     assert changed["spec"] == {**pod["spec"], "nodeName": "n1"}
     assert changed["metadata"]["annotations"] == {"keep": "me", "vane.dev/why": "idle"}
     assert changed["metadata"]["generation"] == 1
+    assert "nominatedNodeName" not in changed["status"]
+    late = cluster.ask("PATCH", f"{PODS}/a/status", {"status": {"nominatedNodeName": "n2"}}, content_type=MERGE_PATCH)
+    assert (late.code, late.body["details"]["causes"][0]["field"]) == (422, "status.nominatedNodeName")
     (condition,) = changed["status"]["conditions"]
     assert condition.pop("lastTransitionTime")
     assert condition == {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
