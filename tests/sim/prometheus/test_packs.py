@@ -42,6 +42,16 @@ def packs_twins(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     server.stop()
 
 
+@pytest.mark.parametrize(
+    "rules", sorted((ROOT / "scheduler" / "sim" / "rules").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_the_demo_asks_for_nothing_outside_the_subset(rules: Path) -> None:
+    assert signals_of(rules)
+    for signal in signals_of(rules).values():
+        for query in (signal.expr, lag_query(signal.expr)):
+            assert not query or evaluated(SeriesStore(), query, 1000.0).kind in ("vector", "scalar"), query
+
+
 def test_there_are_packs() -> None:
     assert PACKS
     assert all(signals_of(pack) for pack in PACKS)
