@@ -76,13 +76,14 @@ def _shown(values: Sequence[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.demo_seeds", description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="how many, from 1 on; at least 2 (20)")
+    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="how many, at least 2 (20)")
+    parser.add_argument("--first", type=int, default=1, metavar="N", help="the first of them (1)")
     parser.add_argument("--long", action="store_true", help="the demo's long form: a minute per seed")
     given = parser.parse_args()
     if given.seeds < 2:
         parser.error(f"--seeds: must be at least 2, got {given.seeds}")
     runs = []
-    for seed in range(1, given.seeds + 1):
+    for seed in range(given.first, given.first + given.seeds):
         with tempfile.TemporaryDirectory(prefix="vane-demo-") as folder:
             runs.append(asyncio.run(run_seed(seed, Path(folder), is_fast=not given.long)))
         shown = ", ".join(

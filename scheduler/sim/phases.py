@@ -49,7 +49,7 @@ _TEXTS: Final = (
     (BACK, '"Prometheus" is back', "fresh samples, and the rules have their say again."),
 )
 # Seconds of each phase. The long form and its start stay under a minute.
-_LONG: Final = (11.0, 13.0, 11.0, 8.0, 5.0)
+_LONG: Final = (10.0, 13.0, 10.0, 7.5, 4.5)
 _FAST: Final = (4.0, 6.0, 4.0, 3.5, 2.5)
 
 

@@ -136,7 +136,8 @@ class Interval:
     half: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.4g} ± {self.half:.2g}"
+        digits = 0 if self.half >= 10.0 else 1 if self.half >= 1.0 else 2
+        return f"{self.mean:.{digits}f} ± {self.half:.{digits}f}"
 
 
 def interval(values: Sequence[float]) -> Interval:

@@ -72,6 +72,7 @@ def test_an_interval_is_students() -> None:
     found = interval([1.0, 2.0, 3.0, 4.0, 5.0])
     assert found.mean == 3.0
     assert found.half == pytest.approx(1.963243, rel=1e-3)
+    assert str(found) == "3.0 ± 2.0"
     with pytest.raises(ValueError, match="at least two"):
         interval([1.0])
 
