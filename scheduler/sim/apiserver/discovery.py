@@ -1,8 +1,9 @@
 """What the server says about itself: version, health, discovery in both forms, and the start of an OpenAPI document.
 
 The OpenAPI document names the resources and that PATCH takes `fieldValidation`: by that kubectl decides to leave the
-validation of a file to the server. It has no schemas, so `kubectl explain` finds nothing; and for a file of kind List
-kubectl asks for OpenAPI 2, which isn't served, and says that `--validate=false` is needed (`---` between objects is not).
+validation of a file to the server. It has no schemas, so `kubectl explain` finds nothing. OpenAPI 2 isn't served: for a
+file of kind List kubectl asks for it, and then says that `--validate=false` is needed; objects with `---` between them
+are fine.
 """
 
 from __future__ import annotations

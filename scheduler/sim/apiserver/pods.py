@@ -80,6 +80,8 @@ class PodKind(KindWithStatus):
 
     def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
         super().update(new, old, subresource)
+        for part in ("spec", "status"):
+            new.setdefault(part, {})
         for condition in new["status"].get("conditions") or ():
             condition.setdefault("lastProbeTime", None)
             condition.setdefault("lastTransitionTime", None)

@@ -72,6 +72,7 @@ class _PodSpec(_Struct):
     termination_grace_period_seconds: int | None = None
     tolerations: list[_Toleration] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
+    readiness_gates: list[dict[str, str]] | None = None
     security_context: Json | None = None
 
 
@@ -80,10 +81,36 @@ class _Condition(_Struct):
     status: str
 
 
+class _Reason(_Struct):
+    reason: str | None = None
+    exit_code: int | None = None
+
+
+class _ContainerState(_Struct):
+    running: Json | None = None
+    waiting: _Reason | None = None
+    terminated: _Reason | None = None
+
+
+class _ContainerStatus(_Struct):
+    name: str | None = None
+    ready: bool | None = None
+    restart_count: int | None = None
+    state: _ContainerState | None = None
+
+
+class _Ip(_Struct):
+    ip: str
+
+
 class _PodStatus(_Struct):
     phase: str | None = None
+    reason: str | None = None
+    nominated_node_name: str | None = None
+    pod_ip: str | None = msgspec.field(default=None, name="podIP")
+    pod_ips: list[_Ip] | None = msgspec.field(default=None, name="podIPs")
     conditions: list[_Condition] | None = None
-    container_statuses: list[Json] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
 
 
 class _Object(_Struct):
@@ -105,7 +132,7 @@ class _NodeStatus(_Struct):
     allocatable: dict[str, Quantity] | None = None
     conditions: list[_Condition] | None = None
     addresses: list[dict[str, str]] | None = None
-    node_info: dict[str, str] | None = None
+    node_info: dict[str, str | Json] | None = None
 
 
 class _Node(_Object):
@@ -130,6 +157,7 @@ class _Reference(_Struct):
     namespace: str | None = None
     name: str | None = None
     uid: str | None = None
+    field_path: str | None = None
 
 
 class _Series(_Struct):
@@ -146,12 +174,17 @@ class _Event(_Object):
     type: str | None = None
     action: str | None = None
     event_time: str | None = None
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    deprecated_first_timestamp: str | None = None
+    deprecated_last_timestamp: str | None = None
     reporting_component: str | None = None
     reporting_controller: str | None = None
     reporting_instance: str | None = None
     source: dict[str, str] | None = None
     deprecated_source: dict[str, str] | None = None
     count: int | None = None
+    deprecated_count: int | None = None
     series: _Series | None = None
 
 

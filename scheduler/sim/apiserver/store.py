@@ -6,7 +6,7 @@ It belongs to one thread, that of the event loop. What it takes and gives is cop
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -113,8 +113,8 @@ class ObjectStore:
     ) -> Json:
         """Change an object by a strategic merge patch, or by a JSON merge patch."""
         old = self.stored(resource, namespace, name)
-        patched = apply_patch(self._give(resource, old), msgspec.json.decode(msgspec.json.encode(patch)), is_strategic)
-        return self._replace(resource, old, patched, subresource)
+        patched = apply_patch(self._give(resource, old), patch, is_strategic)
+        return self._replace(resource, old, _copy(patched), subresource)
 
     def delete(
         self,
@@ -184,10 +184,6 @@ class ObjectStore:
         return found
 
     def _replace(self, resource: Resource, old: Stored, new: Json, subresource: str) -> Json:
-        new.pop("kind", None)
-        new.pop("apiVersion", None)
-        if not isinstance(new.setdefault("metadata", {}), dict):
-            raise bad_request("metadata must be an object")
         check_shape(resource, new)
         kind = kind_of(resource)
         before = old.copy()
@@ -241,10 +237,16 @@ def _check(resource: Resource, stored: Stored, uid: str, version: str) -> None:
 
 
 def _copy(obj: Json) -> Json:
-    """Return an object of our own, without what every object of its kind says."""
-    copied: Json = msgspec.json.decode(msgspec.json.encode(obj), type=dict)
+    """Return an object of our own, without what every object of its kind says and without nulls, which say nothing."""
+    copied: Json = _without_nulls(msgspec.json.decode(msgspec.json.encode(obj)))
     copied.pop("kind", None)
     copied.pop("apiVersion", None)
     if not isinstance(copied.setdefault("metadata", {}), dict):
         raise bad_request("metadata must be an object")
     return copied
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {field: _without_nulls(inner) for field, inner in value.items() if inner is not None}
+    return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value

@@ -91,8 +91,11 @@ class EmbeddedServer:
         self._thread.start()
         self.url = asyncio.run_coroutine_threadsafe(self._server.start(), self._loop).result(10)
 
-    def stop(self) -> None:
+    def stop_serving(self) -> None:
         asyncio.run_coroutine_threadsafe(self._server.stop(), self._loop).result(10)
+
+    def stop(self) -> None:
+        self.stop_serving()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
