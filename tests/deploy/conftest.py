@@ -29,6 +29,7 @@ def cluster(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             kubectl(cluster, f"apply -f {DATA / 'crds.yaml'}")
             kubectl(cluster, "wait --for=condition=Established crd --all --timeout=30s")
             api = cluster.client()
+            api.create_namespace("monitoring")  # where Prometheus, Grafana and their helpers are
             for i in range(2):
                 api.create_node(f"node-{i}", labels={"topology.kubernetes.io/zone": f"zone-{i}"})
             kubelet = TestKubelet(api)

@@ -155,7 +155,6 @@ def _count(event: Json) -> int:
 def seen_from_elsewhere(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
     """Apply the monitoring, and return what pages answer to callers who come from outside the Pod."""
     elsewhere = f"https://{own_address()}:{installed.leader.port}"
-    installed.api.create_namespace("monitoring")
     scraper = installed.cluster.service_account_token("prometheus-k8s", "monitoring")
     stranger = installed.cluster.service_account_token("stranger", "monitoring")
     own = overlay(tmp_path_factory.mktemp("own"), {"resources": [TWO_REPLICAS], "components": [MONITORING]})

@@ -204,7 +204,7 @@ def test_a_kustomization_of_ones_own_names_the_image_and_adds_what_it_wants(prog
         {
             "resources": [TWO_REPLICAS],
             "components": [REMOTE_BINDER],
-            "images": [{"name": "vane", "newName": "registry.example.com/vane"}],
+            "images": [{"name": "vane", "newName": "my-images/vane"}],
         },
     )
 
@@ -212,7 +212,7 @@ def test_a_kustomization_of_ones_own_names_the_image_and_adds_what_it_wants(prog
 
     pod = deployment["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    assert container["image"] == f"registry.example.com/vane:{__version__}"
+    assert container["image"] == f"my-images/vane:{__version__}"
     assert problems(deployment) == []
     (cluster_flag,) = (flag for flag in container["args"] if flag.startswith("--cluster="))
     (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "clusters")
