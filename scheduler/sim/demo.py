@@ -175,5 +175,5 @@ def choose_screen(out: TextIO, picture: Path | None) -> Screen:
             write = "Install it with `pip install 'vane-scheduler[demo]'`"
             raise ConfigError(f"--picture: needs rich, which is not installed. {write}") from error
         return PlainScreen(out)
-    shown: Screen = live_screen(out) if out.isatty() else PlainScreen(out)
+    shown = live_screen(out) or PlainScreen(out)
     return shown if picture is None else PictureScreen(shown, picture)

@@ -13,7 +13,7 @@ from scheduler.sim.apiserver.failures import StatusError
 from scheduler.sim.apiserver.resources import PODS
 from scheduler.sim.apiserver.store import ObjectStore
 from scheduler.sim.statistics import Ledger
-from scheduler.sim.workloads import Arrival, Behaviour
+from scheduler.sim.workloads import NAMESPACE, Arrival, Behaviour
 from scheduler.sim.world import World
 
 Json = dict[str, Any]
@@ -57,7 +57,7 @@ class Kubelets:
         metadata, node = pod["metadata"], pod["spec"]["nodeName"]
         if not self._world.knows(node):
             return
-        plan = self._plans.get(metadata["name"])
+        plan = self._plans.get(metadata["name"]) if metadata["namespace"] == NAMESPACE else None
         behaviour = plan.behaviour if plan is not None else behaviour_of(pod)
         self._world.start(metadata["uid"], metadata["name"], node, behaviour)
         self._report(pod, _running(pod, self._clock()))

@@ -183,5 +183,7 @@ class PictureScreen:
         self._screen.close()
 
 
-def live_screen(out: TextIO) -> LiveScreen:
-    return LiveScreen(Console(file=out))
+def live_screen(out: TextIO) -> LiveScreen | None:
+    """Return a screen on this terminal; None if it is none, or one that cannot be drawn over."""
+    console = Console(file=out)
+    return LiveScreen(console) if out.isatty() and not console.is_dumb_terminal else None

@@ -74,7 +74,10 @@ class Tour:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await asyncio.gather(*(arm.stop() for arm in self.arms))
+        ended = await asyncio.gather(*(arm.stop() for arm in self.arms), return_exceptions=True)
+        for error in ended:
+            if error is not None:
+                raise error
 
     async def start(self, environ: Mapping[str, str], port: int) -> None:
         """Start every arm, the first one's API server on `port`; return once all schedulers are ready."""
