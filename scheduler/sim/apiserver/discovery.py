@@ -82,6 +82,8 @@ def _aggregated_resource(resource: Resource) -> Json:
     }
     if resource.short_names:
         described["shortNames"] = resource.short_names
+    if resource.categories:
+        described["categories"] = resource.categories
     if resource.subresources:
         described["subresources"] = [
             {
@@ -121,7 +123,8 @@ def _resources(prefix: str) -> Json:
     for one in served:
         common = {"namespaced": one.is_namespaced}
         entry = {"name": one.plural, "singularName": one.singular, **common, "kind": one.kind, "verbs": one.verbs}
-        resources.append(entry | ({"shortNames": one.short_names} if one.short_names else {}))
+        lists = {"shortNames": one.short_names, "categories": one.categories}
+        resources.append(entry | {field: names for field, names in lists.items() if names})
         for name, verbs in one.subresources:
             kind = _kind_of(one, name)
             resources.append(

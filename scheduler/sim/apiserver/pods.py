@@ -38,7 +38,7 @@ _SPEC: Final[Json] = {
     "enableServiceLinks": True,
     "preemptionPolicy": "PreemptLowerPriority",
 }
-_MAY_CHANGE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
+_MAY_CHANGE: Final = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
 _MAY_NOT_TEXT: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -57,8 +57,7 @@ class PodKind(KindWithStatus):
         for field, value in _SPEC.items():
             spec.setdefault(field, value)
         spec.setdefault("securityContext", {})
-        tolerations = spec.setdefault("tolerations", [])
-        tolerations += [_toleration(key) for key in _UNREADY_TAINTS if not _tolerates(tolerations, key)]
+        _default_tolerations(spec)
         spec["priority"] = _priority(obj["metadata"].get("name", ""), spec)
         obj["status"] = {"phase": "Pending", "qosClass": _qos_class(spec)}
         if spec.get("schedulingGates"):
@@ -85,6 +84,7 @@ class PodKind(KindWithStatus):
         for condition in new["status"].get("conditions") or ():
             condition.setdefault("lastProbeTime", None)
             condition.setdefault("lastTransitionTime", None)
+        _default_tolerations(new["spec"])
         if subresource == "status":
             return _nomination_problems(new, old)
         if _fixed(new.get("spec") or {}) != _fixed(old["spec"]) or _loses_tolerations(new["spec"], old["spec"]):
@@ -124,6 +124,11 @@ def _default_container(container: Json) -> None:
         container.pop("ports", None)
     for port in container.get("ports") or ():
         port.setdefault("protocol", "TCP")
+
+
+def _default_tolerations(spec: Json) -> None:
+    tolerations = spec.setdefault("tolerations", [])
+    tolerations += [_toleration(key) for key in _UNREADY_TAINTS if not _tolerates(tolerations, key)]
 
 
 def _toleration(key: str) -> Json:

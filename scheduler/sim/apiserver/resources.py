@@ -23,6 +23,7 @@ class Resource:
     version: str = "v1"
     is_namespaced: bool = True
     short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     subresources: tuple[tuple[str, tuple[str, ...]], ...] = ()
     storage: str = ""
@@ -61,7 +62,7 @@ NODES: Final = Resource(
     "nodes", "node", "Node", is_namespaced=False, short_names=("no",), subresources=(_STATUS,)
 )  # fmt: skip
 PODS: Final = Resource(
-    "pods", "pod", "Pod", short_names=("po",), subresources=(("binding", ("create",)), _STATUS)
+    "pods", "pod", "Pod", short_names=("po",), categories=("all",), subresources=(("binding", ("create",)), _STATUS)
 )  # fmt: skip
 EVENTS: Final = Resource("events", "event", "Event", short_names=("ev",))
 LEASES: Final = Resource("leases", "lease", "Lease", group="coordination.k8s.io")

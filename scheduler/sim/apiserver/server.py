@@ -47,7 +47,10 @@ class ApiServer:
             raise RuntimeError("the server was started already")
         app = web.Application(client_max_size=MAX_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        # With cancellation, so that a watch whose client has gone ends at once and not with its time.
+        runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=1.0, handler_cancellation=True
+        )
         await runner.setup()
         try:
             site = web.TCPSite(runner, host, port)

@@ -157,7 +157,7 @@ class _Watch:
         if not self._is_table:
             return _encode_line(type_, encode_object(resource, stored))
         metadata = {"resourceVersion": str(stored.version)}
-        rows = [] if type_ == "BOOKMARK" else [stored]
+        rows = [] if type_ == "BOOKMARK" else [stored]  # the real API server sends a row of empty cells
         table = encode_table(resource, rows, metadata, self._store.now(), has_columns=not self._has_columns)
         self._has_columns = True
         return _encode_line(type_, table)

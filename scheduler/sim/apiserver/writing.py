@@ -162,7 +162,10 @@ def _read_body(body: bytes, content_type: str) -> Json:
         except msgspec.DecodeError as error:
             raise bad_request(f"the object provided is unrecognized: json parse error: {error}") from error
     else:
-        message = f"415: Unsupported Media Type: write application/json or {_YAML}, got {content_type}"
+        message = (
+            f"415: Unsupported Media Type: write application/json or {_YAML}, got {content_type} "
+            "(kubectl create -f FILE sends JSON)"
+        )
         raise StatusError(415, "UnsupportedMediaType", message, {})
     if not isinstance(found, dict):
         raise bad_request(f"the object provided is unrecognized: got {type(found).__name__}, write an object")

@@ -211,11 +211,30 @@ def test_the_spec_of_a_pod_stays_but_for_what_may_change(cluster: Cluster) -> No
     assert (refused.code, refused.reason) == (422, "Invalid")
     assert [cause["field"] for cause in refused.body["details"]["causes"]] == ["spec"]
 
+    other: Json
+    for other in ({"terminationGracePeriodSeconds": 5}, {"schedulerName": "other"}, {"containers": []}):
+        assert cluster.ask("PATCH", f"{PODS}/a", {"spec": other}, content_type=MERGE_PATCH).code == 422, other
     image = {"spec": {"containers": [{"name": "app", "image": "pause:3.11"}]}}
     patched = cluster.api.patch(f"{PODS}/a", image, STRATEGIC_MERGE_PATCH)
     (container,) = patched["spec"]["containers"]
     assert (container["image"], container["resources"]["requests"]["cpu"]) == ("pause:3.11", "100m")
     assert patched["metadata"]["generation"] == 2
+
+
+def test_gates_are_taken_away_and_tolerations_added(cluster: Cluster) -> None:
+    pod = cluster.api.create_pod("a", spec={"schedulingGates": [{"name": "x.io/a"}, {"name": "x.io/b"}]})
+    patch = {"spec": {"schedulingGates": [{"name": "x.io/b"}]}}
+    assert cluster.api.patch(f"{PODS}/a", patch)["spec"]["schedulingGates"] == patch["spec"]["schedulingGates"]
+    more = {"spec": {"schedulingGates": [{"name": "x.io/b"}, {"name": "x.io/c"}]}}
+    assert cluster.ask("PATCH", f"{PODS}/a", more, content_type=MERGE_PATCH).code == 422
+    assert "schedulingGates" not in cluster.api.patch(f"{PODS}/a", {"spec": {"schedulingGates": None}})["spec"]
+    again = cluster.api.patch(f"{PODS}/a", {"spec": {"tolerations": []}})
+    assert again["spec"]["tolerations"] == pod["spec"]["tolerations"]
+    added = [*pod["spec"]["tolerations"], {"key": "x", "operator": "Exists"}]
+    changed = cluster.api.patch(f"{PODS}/a", {"spec": {"tolerations": added}})
+    assert changed["spec"]["tolerations"] == added
+    assert cluster.ask("PATCH", f"{PODS}/a", {"spec": {"tolerations": added[:2]}}, content_type=MERGE_PATCH).code == 422
+    assert changed["metadata"]["generation"] == 4
 
 
 def test_a_merge_patch_replaces_lists_and_takes_away_what_is_null(cluster: Cluster) -> None:

@@ -20,6 +20,7 @@ from tests.sim.apiserver.cluster import PODS as POD_PATH
 from tests.sim.apiserver.cluster import TABLE, WINDOW, EmbeddedCluster, EmbeddedServer, event
 from tests.support import manifests
 from tests.support.kubeapi import APPLY_PATCH, JSON_PATCH, STRATEGIC_MERGE_PATCH, KubeApi
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -72,6 +73,17 @@ def test_other_patches_are_refused_by_name(embedded: EmbeddedCluster, content_ty
     assert f"application/strategic-merge-patch+json, got {content_type}" in answer.message
 
 
+def test_a_body_of_another_form_is_refused_by_name(embedded: EmbeddedCluster) -> None:
+    protobuf = "application/vnd.kubernetes.protobuf"
+    answer = embedded.ask("POST", "/api/v1/namespaces", "k8s", content_type=protobuf)
+    assert answer.code == 415
+    assert f"write application/json or application/yaml, got {protobuf}" in answer.message
+    created = embedded.ask("POST", "/api/v1/namespaces", "metadata: {name: a}", content_type="application/yaml")
+    assert created.code == 201
+    broken = embedded.ask("POST", "/api/v1/namespaces", "metadata: {", content_type="application/yaml")
+    assert (broken.code, "yaml parse error" in broken.message) == (400, True)
+
+
 def test_a_body_beyond_the_limit_is_refused(embedded: EmbeddedCluster) -> None:
     huge = manifests.pod("a", annotations={"a": "x" * (4 << 20)})
     assert embedded.ask("POST", POD_PATH, huge).code == 413
@@ -107,6 +119,14 @@ def test_a_stop_ends_watches_as_their_time_does(client: KubeApi, server: Embedde
     assert next(watch)["type"] == "ADDED"
     server.stop_serving()
     assert list(watch) == []
+
+
+def test_a_watch_whose_client_has_gone_ends(server: EmbeddedServer, client: KubeApi) -> None:
+    client.create_node("n1")
+    n_before = server.run(lambda: len(asyncio.all_tasks()))
+    # The watch takes the one connection there is, and closes it with its iterator.
+    assert next(iter(client.watch("/api/v1/nodes", "0")))["type"] == "ADDED"
+    wait_until(lambda: server.run(lambda: len(asyncio.all_tasks())) < n_before, what="the end of the watch")
 
 
 def test_a_taken_port_is_a_mistake_with_a_message(server: EmbeddedServer, store: ObjectStore) -> None:
