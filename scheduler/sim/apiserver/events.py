@@ -29,7 +29,7 @@ _FIXED: Final = ("involvedObject", "reason", "message", "type", "action", "repor
 
 
 class EventKind(Kind):
-    """Stored as core/v1 shows it. One with an eventTime follows the rules of events.k8s.io, others have hardly any."""
+    """Stored as core/v1 shows it; by that group nearly everything may be changed, by the newer one only a series."""
 
     creates_on_update = True
 
@@ -52,11 +52,11 @@ class EventKind(Kind):
             causes.append(invalid_value("message", "", f"can have at most {_NOTE_LIMIT_BYTES} characters"))
         return causes
 
-    def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
+    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
         del subresource
         self.default(new)
-        if not old.get("eventTime"):
-            return []
+        if not resource.group:
+            return _place_problems(new)
         return [
             invalid_value(field, new.get(field), "field is immutable")
             for field in _FIXED

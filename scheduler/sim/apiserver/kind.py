@@ -27,10 +27,10 @@ class Kind:
         del resource, obj
         return []
 
-    def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
-        """Put back what an update of this subresource doesn't touch; return what it must not change."""
-        del new, old, subresource
-        return []
+    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
+        """Put back what an update of this subresource doesn't touch; return what is wrong with the rest."""
+        del old, subresource
+        return self.problems(resource, new)
 
     def graces_s(self, obj: Json, asked_s: int | None) -> list[int]:
         """Return the seconds of grace in each state that the object goes through before it is gone."""
@@ -51,13 +51,13 @@ class Kind:
 class KindWithStatus(Kind):
     """Spec and status are written by two ways, and each leaves the other's part alone."""
 
-    def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
+    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
         part = "spec" if subresource == "status" else "status"
         if part in old:
             new[part] = old[part]
         else:
             new.pop(part, None)
-        return []
+        return self.problems(resource, new)
 
 
 class NamespaceKind(KindWithStatus):
@@ -79,11 +79,11 @@ class NodeKind(KindWithStatus):
             status["allocatable"] = dict(status["capacity"])
         _fill_status(status)
 
-    def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
-        super().update(new, old, subresource)
+    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
+        causes = super().update(resource, new, old, subresource)
         new.setdefault("spec", {})
         _fill_status(new.setdefault("status", {}))
-        return []
+        return causes
 
 
 def _fill_status(status: Json) -> None:

@@ -77,8 +77,8 @@ class PodKind(KindWithStatus):
             causes.append(not_supported("spec.restartPolicy", spec["restartPolicy"], _RESTART_POLICIES))
         return causes
 
-    def update(self, new: Json, old: Json, subresource: str) -> list[Cause]:
-        super().update(new, old, subresource)
+    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
+        causes = super().update(resource, new, old, subresource)
         for part in ("spec", "status"):
             new.setdefault(part, {})
         for condition in new["status"].get("conditions") or ():
@@ -87,6 +87,8 @@ class PodKind(KindWithStatus):
         _default_tolerations(new["spec"])
         if subresource == "status":
             return _nomination_problems(new, old)
+        if causes:
+            return causes
         if _fixed(new.get("spec") or {}) != _fixed(old["spec"]) or _loses_tolerations(new["spec"], old["spec"]):
             return [forbidden("spec", _MAY_NOT_TEXT)]
         gates = old["spec"].get("schedulingGates") or ()

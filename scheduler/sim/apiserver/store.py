@@ -130,7 +130,7 @@ class ObjectStore:
 
         A Pod goes through the states of its deletion as if its kubelet took no time: first, if it runs and `grace_s`
         (None: its own) isn't 0, with that grace, then with none, then it is gone. What is returned is the first of
-        these states, which is what the real API server answers.
+        these states, which is what the real API server answers. Finalizers are kept, but nothing waits for them.
         """
         old = self.stored(resource, namespace, name)
         _check(resource, old, uid, version)
@@ -188,12 +188,15 @@ class ObjectStore:
         kind = kind_of(resource)
         before = old.copy()
         name = before["metadata"]["name"]
+        given = new["metadata"].get("name", name)
+        if given != name:
+            raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({name})")
         version = new["metadata"].get("resourceVersion") or ""
         if version and version != str(old.version):
             raise conflict(resource, name)
         after = kind.to_stored(resource, new)
         causes = metadata.keep(after, before)
-        causes = causes or kind.update(after, before, subresource) or metadata.problems(resource, after)
+        causes = causes or kind.update(resource, after, before, subresource) or metadata.problems(resource, after)
         if causes:
             raise invalid(resource, name, causes)
         after["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]

@@ -69,7 +69,7 @@ def test_an_event_of_the_old_group_is_read_in_both(cluster: Cluster) -> None:
     }
 
 
-def test_a_series_is_patched_into_an_event_and_nothing_else_is(cluster: Cluster) -> None:
+def test_by_the_new_group_a_series_is_patched_into_an_event_and_nothing_else(cluster: Cluster) -> None:
     cluster.api.post(NEW_EVENTS, new_event("e"))
     series = {"count": 2, "lastObservedTime": "2026-01-02T03:05:05.000006Z"}
     cluster.api.patch(f"{NEW_EVENTS}/e", {"series": series}, STRATEGIC_MERGE_PATCH)
@@ -77,6 +77,8 @@ def test_a_series_is_patched_into_an_event_and_nothing_else_is(cluster: Cluster)
     refused = cluster.ask("PATCH", f"{NEW_EVENTS}/e", {"note": "other"}, content_type=STRATEGIC_MERGE_PATCH)
     assert refused.code == 422
     assert refused.message == 'Event "e" is invalid: message: Invalid value: "other": field is immutable'
+    by_core = cluster.api.patch(f"{EVENTS}/e", {"message": "other"}, STRATEGIC_MERGE_PATCH)
+    assert by_core["message"] == cluster.api.get(f"{NEW_EVENTS}/e")["note"] == "other"
     missing = cluster.ask("PATCH", f"{NEW_EVENTS}/none", {"series": series}, content_type=STRATEGIC_MERGE_PATCH)
     assert missing.code == 404
 

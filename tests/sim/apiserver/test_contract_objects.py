@@ -214,6 +214,15 @@ def test_the_spec_of_a_pod_stays_but_for_what_may_change(cluster: Cluster) -> No
     other: Json
     for other in ({"terminationGracePeriodSeconds": 5}, {"schedulerName": "other"}, {"containers": []}):
         assert cluster.ask("PATCH", f"{PODS}/a", {"spec": other}, content_type=MERGE_PATCH).code == 422, other
+    for wrong, field in (
+        ({"spec": {"containers": [{"name": "app", "image": ""}]}}, "spec.containers[0].image"),
+        ({"metadata": {"labels": {"no label": ""}}}, "metadata.labels"),
+        ({"metadata": {"uid": "another"}}, "metadata.uid"),
+    ):
+        refused = cluster.ask("PATCH", f"{PODS}/a", wrong, content_type=STRATEGIC_MERGE_PATCH)
+        assert (refused.code, refused.body["details"]["causes"][0]["field"]) == (422, field)
+    renamed = cluster.ask("PATCH", f"{PODS}/a", {"metadata": {"name": "b"}}, content_type=MERGE_PATCH)
+    assert renamed.message == "the name of the object (b) does not match the name on the URL (a)"
     image = {"spec": {"containers": [{"name": "app", "image": "pause:3.11"}]}}
     patched = cluster.api.patch(f"{PODS}/a", image, STRATEGIC_MERGE_PATCH)
     (container,) = patched["spec"]["containers"]
