@@ -29,8 +29,8 @@ _LONGEST_BAR: Final = 10
 _WARM: Final = 0.6
 _PICTURE_WIDTH: Final = 118
 _PICTURE_HEIGHT: Final = 40
-_PICTURE_AFTER_S: Final = 4.5
-"""How long after the shift the picture is taken: the samples have seen it by then."""
+_PICTURE_AT: Final = 0.75
+"""At which part of the shift's phase the picture is taken: the samples have seen it by then."""
 
 
 class _Picture:
@@ -170,7 +170,9 @@ class PictureScreen:
 
     def show(self, moment: Moment) -> None:
         self._picture.take(moment)
-        if not self._is_taken and moment.phase.key == SHIFT and moment.at_s > moment.phase.begins_s + _PICTURE_AFTER_S:
+        phase = moment.phase
+        taken_s = phase.begins_s + _PICTURE_AT * (phase.ends_s - phase.begins_s)
+        if not self._is_taken and phase.key == SHIFT and moment.at_s > taken_s:
             self._is_taken = True
             console = Console(file=StringIO(), record=True, width=_PICTURE_WIDTH, force_terminal=True)
             console.print(self._picture.draw(moment, _PICTURE_WIDTH, _PICTURE_HEIGHT))

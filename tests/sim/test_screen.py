@@ -153,7 +153,7 @@ def test_the_picture_is_what_the_live_screen_shows_after_the_shift(tmp_path: Pat
     screen.begin(PHASES[SHIFT])
     screen.show(moment(SHIFT, after_s=1.0))
     assert not file.exists()
-    screen.show(moment(SHIFT, after_s=5.0, told=(tell(decision()),)))
+    screen.show(moment(SHIFT, after_s=12.0, told=(tell(decision()),)))
     screen.close()
     svg = file.read_text()
     assert "avoid-hot-nodes" in svg
