@@ -9,6 +9,8 @@ import msgspec
 
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled, Profile
+from scheduler.kube.resources import KINDS
+from scheduler.model.catalog import CatalogObject, UnreadableObject
 from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
@@ -102,8 +104,19 @@ def make_node(
     )
 
 
+def object_of(kind: str, fields: Mapping[str, Any]) -> CatalogObject:
+    """Decode an object that is neither Pod nor Node from its JSON fields."""
+    found = KINDS[kind].decode(msgspec.json.encode(fields))
+    assert not isinstance(found, UnreadableObject), found
+    decoded: CatalogObject = found
+    return decoded
+
+
 def cluster_of(
-    nodes: Iterable[Node], pods: Iterable[PodInfo] = (), plugins: Sequence[Plugin] | None = None
+    nodes: Iterable[Node],
+    pods: Iterable[PodInfo] = (),
+    plugins: Sequence[Plugin] | None = None,
+    objects: Iterable[CatalogObject] = (),
 ) -> ClusterState:
     """Return a ClusterState with the nodes in this order and each Pod placed, or nominated, where it says."""
     enabled = [Enabled(plugin) for plugin in plugins] if plugins is not None else list(default_chain())
@@ -111,6 +124,8 @@ def cluster_of(
     state = ClusterState(indexes=[kind() for kind in indexes])
     for node in nodes:
         state.set_node(node)
+    for item in objects:
+        state.set_object(item)
     for pod in pods:
         name, nominated = pod.pod.spec.node_name, pod.pod.status.nominated_node_name
         if name:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from scheduler.cluster.changes import bound_to
 from scheduler.cluster.nominator import Nominator
 from scheduler.errors import CacheCorruptedError, InvalidObjectError
+from scheduler.model.catalog import CatalogObject
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
@@ -40,8 +41,8 @@ class CachedPod:
 class Cache:
     """The one owner of the ClusterState; all changes go through here.
 
-    Nodes and Pods that cannot be read stand in `unreadable_nodes` (name -> problem) and `unreadable_pods`
-    (UID -> problem).
+    What cannot be read stands in `unreadable_nodes` (name -> problem), `unreadable_pods` (UID -> problem) and
+    `unreadable_objects` (kind -> (namespace, name) -> problem).
     """
 
     def __init__(self, indexes: Sequence[PodListener] = ()) -> None:
@@ -49,6 +50,7 @@ class Cache:
         self.nominator = Nominator(self.state)
         self.unreadable_nodes: dict[str, str] = {}
         self.unreadable_pods: dict[str, str] = {}
+        self.unreadable_objects: dict[str, dict[tuple[str, str], str]] = {}
         self._pods: dict[str, CachedPod] = {}
         self._n_assumed = 0
         self._identity_generation = 0
@@ -258,7 +260,7 @@ class Cache:
         return wrong
 
 
-def is_same_version(old: Node | Pod, new: Node | Pod) -> bool:
+def is_same_version(old: Node | Pod | CatalogObject, new: Node | Pod | CatalogObject) -> bool:
     """Return whether an update brings nothing: kubernetes#96071."""
     before, after = old.metadata, new.metadata
     return before.resource_version != "" and (before.uid, before.resource_version) == (

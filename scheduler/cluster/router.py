@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable
+from typing import cast
 
 from scheduler.cluster.cache import Cache, CachedPod, is_same_version
+from scheduler.cluster.catalog import CatalogRouter
 from scheduler.cluster.changes import bound_to, node_changes, pod_added, pod_changes, pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, Resource
+from scheduler.model.catalog import CatalogObject, UnreadableObject
 from scheduler.model.objects import Node, Pod, PodSpec, UnreadableNode, UnreadablePod
 from scheduler.model.pods import PodInfo
 
@@ -20,7 +23,7 @@ _log = logging.getLogger(__name__)
 DELETED = "DELETED"
 _TERMINAL = ("Succeeded", "Failed")
 
-Object = Pod | UnreadablePod | Node | UnreadableNode
+Object = Pod | UnreadablePod | Node | UnreadableNode | CatalogObject | UnreadableObject
 
 
 def _nobody(_what: object) -> None:
@@ -48,6 +51,7 @@ class Router:
         self._scheduler_names = scheduler_names
         self._assumed_gone = assumed_gone
         self._assumed_changed = assumed_changed
+        self.catalog = CatalogRouter(cache, queue)
         # Every Pod in the cache or the queue: namespace/name -> UID.
         self._uid_of: dict[str, str] = {}
 
@@ -63,7 +67,10 @@ class Router:
         CacheCorruptedError
             As `Cache.add_pod`.
         """
-        listed = list(objects)
+        if kind not in ("Node", "Pod"):
+            self.catalog.replaced(kind, cast("Iterable[CatalogObject | UnreadableObject]", objects), now_s)
+            return
+        listed = list(cast("Iterable[Pod | UnreadablePod | Node | UnreadableNode]", objects))
         if kind == "Node":
             names = {node.metadata.name for node in listed}
             for node in self._cache.nodes():
@@ -87,6 +94,9 @@ class Router:
         CacheCorruptedError
             As `Cache.add_pod`.
         """
+        if not isinstance(item, Pod | UnreadablePod | Node | UnreadableNode):
+            (self.catalog.deleted if type_ == DELETED else self.catalog.set)(item, now_s)
+            return
         if isinstance(item, Node | UnreadableNode):
             if type_ == DELETED:
                 self._node_deleted(item.metadata.name, now_s)

@@ -9,6 +9,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 
@@ -19,6 +20,13 @@ class Resource(enum.StrEnum):
     NODE = "Node"
     ASSIGNED_POD = "AssignedPod"
     TARGET_POD = "TargetPod"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "StorageClass"
+    CSI_NODE = "CSINode"
+    CSI_DRIVER = "CSIDriver"
+    CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
+    VOLUME_ATTACHMENT = "VolumeAttachment"
     SIGNALS = "Signals"
     RULES = "Rules"
     WILDCARD = "*"
@@ -67,6 +75,9 @@ class Action(enum.IntFlag):
         return "".join(word.capitalize() for word in (self.name or "").split("_"))
 
 
+EventObject = Node | PodInfo | CatalogObject
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
     """One event with the object before and after, as far as it has them.
@@ -78,13 +89,13 @@ class ClusterEvent:
     resource: Resource
     action: Action
     label: str
-    old: Node | PodInfo | None = None
-    new: Node | PodInfo | None = None
+    old: EventObject | None = None
+    new: EventObject | None = None
     rules: frozenset[str] = frozenset()
 
     @classmethod
     def of(
-        cls, resource: Resource, action: Action, old: Node | PodInfo | None = None, new: Node | PodInfo | None = None
+        cls, resource: Resource, action: Action, old: EventObject | None = None, new: EventObject | None = None
     ) -> ClusterEvent:
         """Make an event with the label `<Resource><Action>`, e.g. NodeUpdateNodeTaint."""
         return cls(resource, action, f"{resource.value}{action.label}", old, new)

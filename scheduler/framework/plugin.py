@@ -44,6 +44,9 @@ class Plugin:
     indexes: ClassVar[tuple[type[Index], ...]] = ()
     """The indexes whose counts it reads with `snapshot.index`."""
 
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """The kinds of objects that it looks up in `snapshot.catalog`, besides those that its events are about."""
+
     Args: ClassVar[type[msgspec.Struct] | None] = None
     """What `pluginConfig` may hold for it: then it is made as `cls(args)`, else as `cls()`."""
 

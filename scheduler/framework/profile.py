@@ -29,7 +29,8 @@ from scheduler.model.rules import MAX_WEIGHT
 UNREADABLE_PODS = "UnreadablePods"
 """The name under which the framework itself refuses a node whose Pods it cannot read."""
 
-_KINDS = {Resource.NODE: "Node", Resource.ASSIGNED_POD: "Pod", Resource.TARGET_POD: "Pod"}
+_OURS = (Resource.NODE, Resource.ASSIGNED_POD, Resource.TARGET_POD, Resource.SIGNALS, Resource.RULES, Resource.WILDCARD)
+_KINDS = {resource: resource.value for resource in Resource if resource not in _OURS}
 
 POINTS: Mapping[str, type[Plugin]] = {
     "preEnqueue": PreEnqueuePlugin,
@@ -78,12 +79,13 @@ class Profile:
     postbind: tuple[PostBindPlugin, ...]
     events: Mapping[str, tuple[EventInterest, ...]]
     indexes: tuple[type[Index], ...]
+    looked_up: frozenset[str]
 
     @property
     def kinds(self) -> frozenset[str]:
-        """The kinds of objects to watch: nodes and Pods, and what the plugins' events are about."""
+        """The kinds of objects to watch: nodes and Pods, what plugins look up and what their events are about."""
         asked = {interest.resource for interests in self.events.values() for interest in interests}
-        return frozenset({"Node", "Pod"} | {_KINDS[resource] for resource in asked if resource in _KINDS})
+        return frozenset({"Node", "Pod"} | self.looked_up | {_KINDS[resource] for resource in asked & _KINDS.keys()})
 
     @classmethod
     def build(cls, scheduler_name: str, chain: Sequence[Enabled]) -> Profile:
@@ -143,6 +145,7 @@ class Profile:
             bind=at("bind"),
             postbind=at("postBind"),
             events=events,
+            looked_up=frozenset(kind for plugin in plugins for kind in plugin.kinds),
             indexes=tuple(dict.fromkeys(index for plugin in plugins for index in plugin.indexes)),
         )
 

@@ -8,7 +8,25 @@ from typing import Any
 
 import msgspec
 
+from scheduler.model.catalog import catalog_decoder
 from scheduler.model.objects import decode_node, decode_pod
+from scheduler.model.volumes import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from scheduler.model.workloads import (
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,5 +57,26 @@ NODES = ResourceKind(
     decode=decode_node,
 )
 
-KINDS: Mapping[str, ResourceKind] = {kind.name: kind for kind in (NODES, PODS)}
+# Namespaced or not, they are listed over all namespaces.
+_CATALOG = {
+    "Namespace": ("/api/v1/namespaces", Namespace),
+    "Service": ("/api/v1/services", Service),
+    "ReplicationController": ("/api/v1/replicationcontrollers", ReplicationController),
+    "ReplicaSet": ("/apis/apps/v1/replicasets", ReplicaSet),
+    "StatefulSet": ("/apis/apps/v1/statefulsets", StatefulSet),
+    "PodDisruptionBudget": ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget),
+    "PersistentVolume": ("/api/v1/persistentvolumes", PersistentVolume),
+    "PersistentVolumeClaim": ("/api/v1/persistentvolumeclaims", PersistentVolumeClaim),
+    "StorageClass": ("/apis/storage.k8s.io/v1/storageclasses", StorageClass),
+    "CSINode": ("/apis/storage.k8s.io/v1/csinodes", CSINode),
+    "CSIDriver": ("/apis/storage.k8s.io/v1/csidrivers", CSIDriver),
+    "CSIStorageCapacity": ("/apis/storage.k8s.io/v1/csistoragecapacities", CSIStorageCapacity),
+    "VolumeAttachment": ("/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment),
+}
+
+KINDS: Mapping[str, ResourceKind] = {
+    NODES.name: NODES,
+    PODS.name: PODS,
+    **{name: ResourceKind(name, path, catalog_decoder(kind)) for name, (path, kind) in _CATALOG.items()},
+}
 """All kinds by name; a profile says which of them its plugins need."""

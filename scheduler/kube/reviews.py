@@ -11,7 +11,7 @@ import msgspec
 
 from scheduler.errors import VaneError
 from scheduler.kube.transport import Transport
-from scheduler.model.objects import MALFORMED_JSON
+from scheduler.model.structs import MALFORMED_JSON
 
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

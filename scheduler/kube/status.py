@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.objects import MALFORMED_JSON
+from scheduler.model.structs import MALFORMED_JSON
 
 _SHOWN_BYTES = 200
 

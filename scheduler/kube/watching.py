@@ -12,7 +12,7 @@ import msgspec
 from scheduler.errors import InvalidObjectError, VaneError
 from scheduler.kube.resources import ResourceKind
 from scheduler.kube.status import decode_status
-from scheduler.model.objects import MALFORMED_JSON, ObjectMeta
+from scheduler.model.structs import MALFORMED_JSON, ObjectMeta
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,9 @@ import msgspec
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.model.objects import Container, Pod, ResourceList
+from scheduler.model.objects import Container, Pod
 from scheduler.model.pods import PodInfo
+from scheduler.model.structs import ResourceList
 
 SLICE_PODS: Final = 200
 """Some 0.5 ms of the deciding thread's time."""

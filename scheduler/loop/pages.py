@@ -112,6 +112,8 @@ class Pages:
             metrics.cache_size(name).set(count)
         metrics.unreadable_objects("Node").set(len(cache.unreadable_nodes))
         metrics.unreadable_objects("Pod").set(len(cache.unreadable_pods))
+        for kind, known in cache.unreadable_objects.items():
+            metrics.unreadable_objects(kind).set(len(known))
         self._update_signals()
 
     def _update_signals(self) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, CodeArray, IntArray
-from scheduler.model.objects import Requirement
+from scheduler.model.structs import Requirement
 
 ABSENT = -1
 """The code of a node that does not carry the key."""

@@ -1,46 +1,20 @@
-"""API objects with only the fields that Vane reads, decoded straight from JSON bytes.
-
-Structs are `gc=False`: they hold no cycles, and a full collection over 50,000 Pods must not stall a
-decision. Field names are the API's, in snake case; a field that is absent or null has the API's zero value.
-"""
+"""Pods and Nodes with only the fields that Vane reads, decoded straight from JSON bytes; see `model.structs`."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
 import msgspec
 
-from scheduler.errors import InvalidObjectError
-
-MALFORMED_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for bytes that are not the JSON asked for, not UTF-8 or nested too deep."""
-
-
-class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of all API structs: camelCase on the wire, immutable here."""
-
-
-T = TypeVar("T")
-
-Labels = dict[str, str]
-ResourceList = dict[str, str | int | float]
-
-
-class OwnerReference(Struct, frozen=True):
-    uid: str = ""
-    controller: bool | None = None
-
-
-class ObjectMeta(Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    labels: Labels | None = None
-    annotations: Labels | None = None
-    owner_references: list[OwnerReference] | None = None
-    deletion_timestamp: str | None = None
+from scheduler.model.structs import (
+    MALFORMED_JSON,
+    Labels,
+    LabelSelector,
+    ObjectMeta,
+    Requirement,
+    ResourceList,
+    Struct,
+    what_can_be_read,
+)
+from scheduler.model.volumes import Volume
 
 
 class ResourceRequirements(Struct, frozen=True):
@@ -81,14 +55,6 @@ class Toleration(Struct, frozen=True):
     effect: str = ""
 
 
-class Requirement(Struct, frozen=True):
-    """One expression of a node selector term or of a label selector."""
-
-    key: str = ""
-    operator: str = ""
-    values: list[str] | None = None
-
-
 class NodeSelectorTerm(Struct, frozen=True):
     match_expressions: list[Requirement] | None = None
     match_fields: list[Requirement] | None = None
@@ -116,11 +82,33 @@ class NodeAffinity(Struct, frozen=True):
         return self.preferred_during_scheduling_ignored_during_execution
 
 
-class PodAffinity(Struct, frozen=True):
-    """Inter-Pod terms, kept raw: present or absent is all that is read until their plugin is built."""
+class PodAffinityTerm(Struct, frozen=True):
+    """`namespace_selector`: None for none, an empty one for all namespaces."""
 
-    required_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
-    preferred_during_scheduling_ignored_during_execution: list[msgspec.Raw] | None = None
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] | None = None
+    namespace_selector: LabelSelector | None = None
+
+
+class WeightedPodAffinityTerm(Struct, frozen=True):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Struct, frozen=True):
+    """Terms between Pods; the same for affinity and anti-affinity."""
+
+    required_during_scheduling_ignored_during_execution: list[PodAffinityTerm] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[WeightedPodAffinityTerm] | None = None
+
+    @property
+    def required(self) -> list[PodAffinityTerm]:
+        return self.required_during_scheduling_ignored_during_execution or []
+
+    @property
+    def preferred(self) -> list[WeightedPodAffinityTerm]:
+        return self.preferred_during_scheduling_ignored_during_execution or []
 
 
 class Affinity(Struct, frozen=True):
@@ -133,24 +121,15 @@ class SchedulingGate(Struct, frozen=True):
     name: str = ""
 
 
-class ImageVolumeSource(Struct, frozen=True):
-    reference: str = ""
-
-
-class Volume(Struct, frozen=True):
-    """A volume; sources that need a plugin which is not built are kept raw, to be refused by name."""
-
-    name: str = ""
-    image: ImageVolumeSource | None = None
-    persistent_volume_claim: msgspec.Raw = msgspec.Raw()
-    ephemeral: msgspec.Raw = msgspec.Raw()
-    gce_persistent_disk: msgspec.Raw = msgspec.Raw()
-    aws_elastic_block_store: msgspec.Raw = msgspec.Raw()
-    azure_disk: msgspec.Raw = msgspec.Raw()
-    cinder: msgspec.Raw = msgspec.Raw()
-    portworx_volume: msgspec.Raw = msgspec.Raw()
-    rbd: msgspec.Raw = msgspec.Raw()
-    iscsi: msgspec.Raw = msgspec.Raw()
+class TopologySpreadConstraint(Struct, frozen=True):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
 
 
 class SchedulingGroup(Struct, frozen=True):
@@ -167,10 +146,11 @@ class PodSpec(Struct, frozen=True):
     affinity: Affinity | None = None
     tolerations: list[Toleration] | None = None
     priority: int | None = None
+    preemption_policy: str | None = None
     overhead: ResourceList | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: list[SchedulingGate] | None = None
-    topology_spread_constraints: list[msgspec.Raw] | None = None
+    topology_spread_constraints: list[TopologySpreadConstraint] | None = None
     resource_claims: list[msgspec.Raw] | None = None
     scheduling_group: SchedulingGroup | None = None
     volumes: list[Volume] | None = None
@@ -285,7 +265,7 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod | UnreadablePod:
     try:
         return _pods.decode(raw)
     except MALFORMED_JSON as error:
-        metadata, spec = _what_can_be_read(raw)
+        metadata, spec = what_can_be_read(raw)
         return UnreadablePod(
             metadata=metadata,
             node_name=str(spec.get("nodeName") or ""),
@@ -305,15 +285,4 @@ def decode_node(raw: bytes | msgspec.Raw) -> Node | UnreadableNode:
     try:
         return _nodes.decode(raw)
     except MALFORMED_JSON as error:
-        return UnreadableNode(metadata=_what_can_be_read(raw)[0], problem=str(error))
-
-
-def _what_can_be_read(raw: bytes | msgspec.Raw) -> tuple[ObjectMeta, dict[str, Any]]:
-    """Return the metadata and, as far as it is a mapping, the spec as it stands."""
-    try:
-        loose: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
-        metadata = msgspec.convert(loose.get("metadata"), ObjectMeta)
-    except MALFORMED_JSON as error:
-        raise InvalidObjectError(f"metadata: {error}") from error
-    spec = loose.get("spec")
-    return metadata, spec if isinstance(spec, dict) else {}
+        return UnreadableNode(metadata=what_can_be_read(raw)[0], problem=str(error))

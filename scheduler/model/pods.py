@@ -7,8 +7,9 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model.hashing import hash64
-from scheduler.model.objects import Container, ContainerPort, Labels, Pod, PodSpec
+from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec
 from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
+from scheduler.model.structs import Labels
 
 _encoder = msgspec.json.Encoder(order="sorted")
 

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from scheduler.model.arrays import INT64_MAX
-from scheduler.model.objects import Container, ContainerStatus, Pod, ResourceList, ResourceRequirements
+from scheduler.model.objects import Container, ContainerStatus, Pod, ResourceRequirements
 from scheduler.model.quantity import parse_quantity
+from scheduler.model.structs import ResourceList
 
 CPU = "cpu"
 MEMORY = "memory"

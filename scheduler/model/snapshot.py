@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from scheduler.errors import StaleSnapshotError
 from scheduler.model.arrays import IntArray, Rows
+from scheduler.model.catalog import Catalog
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
@@ -79,6 +80,11 @@ class Snapshot:
         of signals or of the clock.
         """
         return self._state.row_memo.column(key, self._state.nodes, compute)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The objects that are neither Pods nor Nodes, to be looked up; a plugin declares which `kinds` it needs."""
+        return self._state.catalog
 
     @property
     def nominated(self) -> dict[str, dict[str, PodInfo]]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from scheduler.model.catalog import Catalog, CatalogObject
 from scheduler.model.memo import Memo
 from scheduler.model.nodes import NodeTable
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.row_memo import RowMemo
+
+T = TypeVar("T", bound=CatalogObject)
 
 
 class PodListener(Protocol):
@@ -25,14 +28,16 @@ class PodListener(Protocol):
 class ClusterState:
     """Nodes, the Pods on them and what the indexes count. Only the owner thread may change it.
 
-    `nominated` holds pending Pods that preemption has promised a node, by node name.
-    `epoch` grows with every change that a Snapshot must not survive. `memo` and `row_memo` outlive snapshots.
+    `catalog` holds the objects that are neither Pods nor Nodes. `nominated` holds pending Pods that preemption has
+    promised a node, by node name. `epoch` grows with every change that a Snapshot must not survive. `memo` and
+    `row_memo` outlive snapshots.
     """
 
     nodes: NodeTable = field(default_factory=NodeTable)
     indexes: Sequence[PodListener] = ()
     pods: dict[int, dict[str, PodInfo]] = field(default_factory=dict)
     nominated: dict[str, dict[str, PodInfo]] = field(default_factory=dict)
+    catalog: Catalog = field(default_factory=Catalog)
     epoch: int = 0
     memo: Memo = field(default_factory=Memo)
     row_memo: RowMemo = field(default_factory=RowMemo)
@@ -44,6 +49,16 @@ class ClusterState:
     def remove_node(self, name: str) -> None:
         self.epoch += 1
         self.nodes.remove_node(name)
+
+    def set_object(self, item: T) -> T | None:
+        """Add or replace an object of the catalog; return the one before."""
+        self.epoch += 1
+        return self.catalog.set(item)
+
+    def remove_object(self, kind: type[T], namespace: str, name: str) -> T | None:
+        """Remove an object of the catalog; return it if it was known."""
+        self.epoch += 1
+        return self.catalog.remove(kind, namespace, name)
 
     def place(self, pod: PodInfo, row: int) -> None:
         """Count `pod` on a row; InvalidObjectError before anything changed if its usage cannot be read."""

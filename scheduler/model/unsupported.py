@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-import msgspec
-
 from scheduler.model.objects import Container, Pod, PodAffinity
 
 NOT_BUILT = "not built yet in Vane 0.1"
@@ -64,12 +62,8 @@ def _has_bind_mount_options(pod: Pod) -> bool:
     return any(mount.bind_mount_options for mount in mounts)
 
 
-def _is_set(raw: msgspec.Raw) -> bool:
-    return bytes(raw) not in (b"", b"null")
-
-
 def _has_volume(field: str) -> Callable[[Pod], bool]:
-    return lambda pod: any(_is_set(getattr(volume, field)) for volume in pod.spec.volumes or ())
+    return lambda pod: any(getattr(volume, field) is not None for volume in pod.spec.volumes or ())
 
 
 UNSUPPORTED: tuple[Unsupported, ...] = (

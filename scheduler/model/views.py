@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from scheduler.model.arrays import BoolArray, IntArray, read_only
 from scheduler.model.nodes import NodeTable
-from scheduler.model.objects import Node, Requirement, Taint
+from scheduler.model.objects import Node, Taint
+from scheduler.model.structs import Requirement
 
 
 class NodeView:

@@ -13,10 +13,11 @@ from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePl
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.labels import check_requirement, requirement_holds
-from scheduler.model.objects import Node, NodeSelectorTerm, PodSpec, Requirement
+from scheduler.model.objects import Node, NodeSelectorTerm, PodSpec
 from scheduler.model.objects import NodeAffinity as NodeAffinitySpec
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.structs import Requirement
 from scheduler.model.views import NodeView
 from scheduler.plugins.normalize import scale_to_max
 

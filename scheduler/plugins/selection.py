@@ -7,8 +7,8 @@ import msgspec
 from scheduler.errors import InvalidObjectError
 from scheduler.framework.args import PluginArgs
 from scheduler.model.labels import check_requirement, is_label_key, requirement_holds
-from scheduler.model.objects import Requirement
 from scheduler.model.pods import PodInfo
+from scheduler.model.structs import Requirement
 
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 

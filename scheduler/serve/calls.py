@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from aiohttp import web
 
-from scheduler.model.objects import MALFORMED_JSON
+from scheduler.model.structs import MALFORMED_JSON
 
 PATH: Final = "/permit/{namespace}/{name}"
 MAX_MESSAGE: Final = 1_000

@@ -9,8 +9,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
-from scheduler.model.objects import Node, ObjectMeta, Pod, UnreadablePod
+from scheduler.model.objects import Node, Pod, UnreadablePod
 from scheduler.model.pods import PodInfo
+from scheduler.model.structs import ObjectMeta
 from tests.builders import make_node, make_pod
 from tests.cluster.worlds import FIT, CountingIndex, FakeProfile, assert_recount_agrees, node_version, versioned
 

@@ -12,8 +12,9 @@ from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
 from scheduler.framework.events import ClusterEvent, Resource
 from scheduler.framework.queued import QueuedEntity
-from scheduler.model.objects import Node, ObjectMeta, UnreadableNode, UnreadablePod, decode_node
+from scheduler.model.objects import Node, UnreadableNode, UnreadablePod, decode_node
 from scheduler.model.pods import PodInfo
+from scheduler.model.structs import ObjectMeta
 from tests.builders import make_node, make_pod, node_of
 from tests.cluster.worlds import CountingIndex, FakeProfile, assert_recount_agrees, node_version, versioned
 

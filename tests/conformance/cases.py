@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scheduler.kube.resources import KINDS
+from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import PodAffinity
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.unsupported import unsupported
-from tests.builders import NO_SIGNALS, cluster_of, node_of, pod_of
+from tests.builders import NO_SIGNALS, cluster_of, node_of, object_of, pod_of
 
 DATA = Path(__file__).parent / "data"
 
@@ -46,7 +48,16 @@ class Case:
 
     def snapshot(self) -> Snapshot:
         nodes = [node_of(fields) for fields in self.objects.get("nodes") or []]
-        return Snapshot(cluster_of(nodes, self.existing_pods()), NO_SIGNALS, 0.0)
+        return Snapshot(cluster_of(nodes, self.existing_pods(), objects=self.others()), NO_SIGNALS, 0.0)
+
+    def others(self) -> list[CatalogObject]:
+        """Return the objects that are neither Pods nor Nodes, of the kinds that Vane reads."""
+        return [
+            object_of(kind, fields)
+            for kind in KINDS
+            if kind not in ("Node", "Pod")
+            for fields in self.objects.get(_plural(kind)) or []
+        ]
 
     def existing_pods(self) -> list[PodInfo]:
         """Return the Pods that count: neither Succeeded nor Failed. UIDs are made up where a fixture has none."""
@@ -72,6 +83,11 @@ class Case:
             if len(set((self.expect.get("scores") or {}).get(plugin, {}).values())) > 1
         ]
         return tuple(needs)
+
+
+def _plural(kind: str) -> str:
+    """Return a kind's name as in the API's paths and in the files."""
+    return KINDS[kind].path.rpartition("/")[2]
 
 
 def load(paths: Iterable[Path]) -> Iterator[Case]:

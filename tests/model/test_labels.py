@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.labels import LabelColumns, check_requirement, is_label_key, parse_int64, requirement_holds
-from scheduler.model.objects import Requirement
+from scheduler.model.structs import Requirement
 
 VALUES = st.sampled_from(["", "a", "b", "7", "-3", "+7", "007", "9999999999999999999"])
 OPERATORS = st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"])

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from scheduler.errors import StaleSnapshotError
 from scheduler.model.nodes import NodeTable
-from scheduler.model.objects import Requirement, Taint
+from scheduler.model.objects import Taint
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.structs import Requirement
 from scheduler.model.views import NodeView
 from scheduler.plugins.node_ports import HostPorts
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod, snapshot_of

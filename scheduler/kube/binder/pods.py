@@ -15,7 +15,7 @@ from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
 from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
 from scheduler.kube.binder.retry import Chance, Tries
-from scheduler.model.objects import MALFORMED_JSON
+from scheduler.model.structs import MALFORMED_JSON
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import msgspec
 from scheduler.kube.roll_call import RollCall
 from scheduler.kube.transport import Transport
 from scheduler.kube.watching import MalformedStreamError
-from scheduler.model.objects import MALFORMED_JSON
+from scheduler.model.structs import MALFORMED_JSON
 
 ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE_SIZE = 500

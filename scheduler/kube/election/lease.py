@@ -14,7 +14,7 @@ from scheduler.errors import InvalidObjectError
 from scheduler.kube.binder.events import REPORTING_INSTANCE_LIMIT, event_name, micro_time
 from scheduler.kube.resources import ResourceKind
 from scheduler.kube.transport import Transport
-from scheduler.model.objects import MALFORMED_JSON, ObjectMeta
+from scheduler.model.structs import MALFORMED_JSON, ObjectMeta
 
 JsonObject = dict[str, Any]
 

@@ -21,7 +21,7 @@ import urllib3.exceptions
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
 
-from scheduler.model.objects import MALFORMED_JSON
+from scheduler.model.structs import MALFORMED_JSON
 from scheduler.signals.asking.query_errors import (
     BadAnswer,
     CredentialsUnreadable,

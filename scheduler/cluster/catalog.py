@@ -1,0 +1,88 @@
+"""Objects that are neither Pods nor Nodes: from what the watch threads read into the catalog, and told to the queue."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import get_args
+
+from scheduler.cluster.cache import Cache, is_same_version
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.framework.events import Action, ClusterEvent, Resource
+from scheduler.model.catalog import CatalogObject, UnreadableObject
+
+_log = logging.getLogger(__name__)
+
+_TYPES: dict[str, type[CatalogObject]] = {kind.__name__: kind for kind in get_args(CatalogObject)}
+_RESOURCES: dict[str, Resource] = {str(resource): resource for resource in Resource if resource in _TYPES}
+
+
+class CatalogRouter:
+    """Keeps the catalog as the API server shows it.
+
+    An object that cannot be read any more is taken out: its older version may be wrong by now.
+    """
+
+    def __init__(self, cache: Cache, queue: SchedulingQueue) -> None:
+        self._unreadable = cache.unreadable_objects
+        self._state = cache.state
+        self._queue = queue
+
+    def replaced(self, kind: str, listed: Iterable[CatalogObject | UnreadableObject], now_s: float) -> None:
+        """Take a whole list: what it lacks was deleted, the rest was added or changed."""
+        items = list(listed)
+        there = {_key(item) for item in items}
+        for known in list(self._state.catalog.all(_TYPES[kind])):
+            if _key(known) not in there:
+                self.deleted(known, now_s)
+        self._unreadable.get(kind, {}).clear()
+        for item in items:
+            self.set(item, now_s)
+
+    def set(self, item: CatalogObject | UnreadableObject, now_s: float) -> None:
+        """Add or change an object, or set it aside."""
+        if isinstance(item, UnreadableObject):
+            self._set_aside(item, now_s)
+            return
+        self._forget_unreadable(type(item).__name__, _key(item))
+        known = self._state.catalog.get(type(item), item.metadata.name, item.metadata.namespace)
+        if known is not None and is_same_version(known, item):
+            return
+        old = self._state.set_object(item)
+        action = Action.ADD if old is None else Action.UPDATE_OTHER
+        self._tell(type(item).__name__, action, old, item, now_s)
+
+    def deleted(self, item: CatalogObject | UnreadableObject, now_s: float) -> None:
+        kind = item.kind if isinstance(item, UnreadableObject) else type(item).__name__
+        self._forget_unreadable(kind, _key(item))
+        self._take_out(kind, item, now_s)
+
+    def _set_aside(self, item: UnreadableObject, now_s: float) -> None:
+        namespace, name = _key(item)
+        known = self._unreadable.setdefault(item.kind, {})
+        if known.get((namespace, name)) != item.problem:
+            where = f"{namespace}/{name}" if namespace else name
+            _log.warning("%s %s cannot be read and counts as missing until it can: %s", item.kind, where, item.problem)
+        known[namespace, name] = item.problem
+        self._take_out(item.kind, item, now_s)
+
+    def _take_out(self, kind: str, item: CatalogObject | UnreadableObject, now_s: float) -> None:
+        namespace, name = _key(item)
+        old = self._state.remove_object(_TYPES[kind], namespace, name)
+        if old is not None:
+            self._tell(kind, Action.DELETE, old, None, now_s)
+
+    def _forget_unreadable(self, kind: str, key: tuple[str, str]) -> None:
+        if kind in self._unreadable:
+            self._unreadable[kind].pop(key, None)
+
+    def _tell(
+        self, kind: str, action: Action, old: CatalogObject | None, new: CatalogObject | None, now_s: float
+    ) -> None:
+        resource = _RESOURCES.get(kind)
+        if resource is not None:
+            self._queue.on_event(ClusterEvent.of(resource, action, old, new), now_s)
+
+
+def _key(item: CatalogObject | UnreadableObject) -> tuple[str, str]:
+    return item.metadata.namespace, item.metadata.name

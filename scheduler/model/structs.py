@@ -1,0 +1,67 @@
+"""What all API objects are made of.
+
+Structs are `gc=False`: they hold no cycles, and a full collection over 50,000 Pods must not stall a
+decision. Field names are the API's, in snake case; a field that is absent or null has the API's zero value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from scheduler.errors import InvalidObjectError
+
+MALFORMED_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not the JSON asked for, not UTF-8 or nested too deep."""
+
+
+class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of all API structs: camelCase on the wire, immutable here."""
+
+
+Labels = dict[str, str]
+ResourceList = dict[str, str | int | float]
+
+
+class OwnerReference(Struct, frozen=True):
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    owner_references: list[OwnerReference] | None = None
+    deletion_timestamp: str | None = None
+
+
+class Requirement(Struct, frozen=True):
+    """One expression of a node selector term or of a label selector."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(Struct, frozen=True):
+    """As an API object holds it; `model.label_selectors` reads it. None and an empty one are not the same."""
+
+    match_labels: Labels | None = None
+    match_expressions: list[Requirement] | None = None
+
+
+def what_can_be_read(raw: bytes | msgspec.Raw) -> tuple[ObjectMeta, dict[str, Any]]:
+    """Return the metadata and, as far as it is a mapping, the spec as it stands."""
+    try:
+        loose: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
+        metadata = msgspec.convert(loose.get("metadata"), ObjectMeta)
+    except MALFORMED_JSON as error:
+        raise InvalidObjectError(f"metadata: {error}") from error
+    spec = loose.get("spec")
+    return metadata, spec if isinstance(spec, dict) else {}
