@@ -89,6 +89,7 @@ def make_node(
     images: Mapping[str, int] | None = None,
     pods: str | int = 110,
     extended: Mapping[str, str | int] | None = None,
+    features: Sequence[str] = (),
     **allocatable: str | int,
 ) -> Node:
     """Make a Node with 4 cpus and 16Gi unless said otherwise; `images` maps names to bytes."""
@@ -99,6 +100,7 @@ def make_node(
             "status": {
                 "allocatable": {"cpu": "4", "memory": "16Gi", "pods": pods, **allocatable, **(extended or {})},
                 "images": [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()],
+                "declaredFeatures": list(features),
             },
         }
     )

@@ -6,7 +6,8 @@ before their node, and stay counted when it goes. A row whose node is gone is a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from scheduler.model.requests import (
 )
 
 _FIRST_CAPACITY = 64
+
+K = TypeVar("K", bound=Hashable)
 
 
 class NodeTable:
@@ -57,6 +60,7 @@ class NodeTable:
         self.labels = LabelColumns(capacity)
         self.images = ImageColumns()
         self.taints: dict[Taint, BoolArray] = {}
+        self.features: dict[str, BoolArray] = {}
         self._row_of: dict[str, int] = {}
         self._free_rows: list[int] = []
 
@@ -121,7 +125,9 @@ class NodeTable:
         if previous is None or previous.metadata.labels != node.metadata.labels:
             self.labels.set_row(row, node.metadata.labels or {})
         if previous is None or previous.spec.taints != node.spec.taints:
-            self._set_taints(row, node.spec.taints or [])
+            self._mark(self.taints, row, node.spec.taints or [])
+        if previous is None or previous.status.declared_features != node.status.declared_features:
+            self._mark(self.features, row, node.status.declared_features or [])
         if previous is None or previous.status.images != node.status.images:
             self.images.set_row(row, node.status.images or [])
         if not self.alive[row]:
@@ -143,7 +149,8 @@ class NodeTable:
         self.allocatable[:, row] = 0
         self.labels.set_row(row, {})
         self.images.set_row(row, [])
-        self._set_taints(row, [])
+        self._mark(self.taints, row, [])
+        self._mark(self.features, row, [])
         self.touch(row)
         self.layout += 1
         self.release_row(row)
@@ -177,15 +184,16 @@ class NodeTable:
         """Return the rows that changed after `generation`, int64, ascending."""
         return np.flatnonzero(self.row_generation[: self.n_rows] > generation)
 
-    def _set_taints(self, row: int, taints: list[Taint]) -> None:
-        for column in self.taints.values():
+    def _mark(self, columns: dict[K, BoolArray], row: int, held: Iterable[K]) -> None:
+        """Make True for this row just the columns of what it holds; a column that is False throughout goes."""
+        for column in columns.values():
             column[row] = False
-        for taint in taints:
-            if taint not in self.taints:
-                self.taints[taint] = np.zeros(self.capacity, dtype=np.bool_)
-            self.taints[taint][row] = True
-        for taint in [taint for taint, column in self.taints.items() if not column.any()]:
-            del self.taints[taint]
+        for key in held:
+            if key not in columns:
+                columns[key] = np.zeros(self.capacity, dtype=np.bool_)
+            columns[key][row] = True
+        for key in [key for key, column in columns.items() if not column.any()]:
+            del columns[key]
 
     def _grow(self, capacity: int) -> None:
         def wider(array: np.ndarray) -> np.ndarray:
@@ -199,4 +207,5 @@ class NodeTable:
         ):  # fmt: skip
             setattr(self, name, wider(getattr(self, name)))
         self.taints = {taint: wider(column) for taint, column in self.taints.items()}
+        self.features = {feature: wider(column) for feature, column in self.features.items()}
         self.labels.grow(capacity)

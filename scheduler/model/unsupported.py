@@ -52,16 +52,6 @@ def _claims_devices(pod: Pod) -> bool:
     return any(container.resources.claims for container in _containers(pod))
 
 
-def _restarts_all_containers(pod: Pod) -> bool:
-    rules = (rule for container in _containers(pod) for rule in container.restart_policy_rules or ())
-    return any(rule.action == "RestartAllContainers" for rule in rules)
-
-
-def _has_bind_mount_options(pod: Pod) -> bool:
-    mounts = (mount for container in _containers(pod) for mount in container.volume_mounts or ())
-    return any(mount.bind_mount_options for mount in mounts)
-
-
 def _has_volume(field: str) -> Callable[[Pod], bool]:
     return lambda pod: any(getattr(volume, field) is not None for volume in pod.spec.volumes or ())
 
@@ -82,12 +72,5 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
     Unsupported("spec.resourceClaims", NOT_BUILT, lambda pod: bool(pod.spec.resource_claims)),
     Unsupported("spec.containers.resources.claims", NOT_BUILT, _claims_devices),
     Unsupported("spec.schedulingGroup", NOT_BUILT, lambda pod: pod.spec.scheduling_group is not None),
-    Unsupported("spec.containers.restartPolicyRules.action=RestartAllContainers", NOT_BUILT, _restarts_all_containers),
-    Unsupported(
-        "spec.hostNetwork with hostUsers=false",
-        NOT_BUILT,
-        lambda pod: pod.spec.host_network and pod.spec.host_users is False,
-    ),
-    Unsupported("spec.containers.volumeMounts.bindMountOptions", NOT_BUILT, _has_bind_mount_options),
 )
 """Everything that `decide` refuses to guess about."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from scheduler.model.arrays import BoolArray, IntArray, read_only
 from scheduler.model.nodes import NodeTable
 from scheduler.model.objects import Node, Taint
@@ -66,6 +68,11 @@ class NodeView:
         """Yield each distinct taint with bool (n_rows,), True where a node has it."""
         for taint, column in self._table.taints.items():
             yield taint, column[: self.n_rows]
+
+    def declares(self, feature: str) -> BoolArray:
+        """Return bool (n_rows,), True where the node declares the feature."""
+        column = self._table.features.get(feature)
+        return np.zeros(self.n_rows, dtype=np.bool_) if column is None else read_only(column[: self.n_rows])
 
     def image(self, name: str) -> tuple[int, IntArray] | None:
         """Return (size in bytes, int64 rows that hold the image), None where no node does."""

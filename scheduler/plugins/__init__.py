@@ -15,6 +15,7 @@ from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.delayed_binder import DelayedBinder
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
@@ -44,6 +45,7 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("NodeAffinity", NodeAffinity, 2),
     Link("NodePorts", NodePorts),
     Link("NodeResourcesFit", NodeResourcesFit, 1),
+    Link("NodeDeclaredFeatures", NodeDeclaredFeatures),
     Link("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1),
     Link("ImageLocality", ImageLocality, 1),
     Link("SignalFilter", SignalFilter),

@@ -27,7 +27,6 @@ ABSENT_PLUGINS = (
     "PodTopologySpread",
     "InterPodAffinity",
     "DynamicResources",
-    "NodeDeclaredFeatures",
 )
 """Plugins of kube-scheduler's chain that are not built; what they did has to be nothing for a case to count."""
 

@@ -54,6 +54,7 @@ every_score = pytest.mark.parametrize("plugin", SCORES, ids=lambda plugin: plugi
 random_worlds = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TAINTS = [{"key": "k", "value": v, "effect": e} for v in "ab" for e in ("NoSchedule", "PreferNoSchedule", "NoExecute")]
+FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits", "Unheard")
 CURVE = Curve((0.0, 0.5, 1.0), (100.0, 30.0, 0.0))
 
 
@@ -115,6 +116,7 @@ def worlds(draw: st.DrawFn, min_nodes: int = 0, max_nodes: int = 6) -> World:
             unschedulable=draw(st.booleans()),
             images={"app:latest": image_bytes} if draw(st.booleans()) else None,
             extended={"nvidia.com/gpu": 4} if draw(st.booleans()) else None,
+            features=draw(st.lists(st.sampled_from(FEATURES), unique=True)),
         )
         for i in range(n)
     )
@@ -144,6 +146,8 @@ def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
         spec["tolerations"] = [{"key": "k", "operator": draw(st.sampled_from(["Exists", "Equal"])), "value": "a"}]
     if draw(st.booleans()):
         spec["nodeSelector"] = {"zone": "a"}
+    if draw(st.booleans()):
+        spec |= {"hostNetwork": True, "hostUsers": False}
     operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]))
     values = {"In": ["a", "b"], "NotIn": ["a"], "Gt": ["2"], "Lt": ["2"]}.get(operator, [])
     expression = {"matchExpressions": [{"key": "zone", "operator": operator, "values": values}]}

@@ -43,15 +43,6 @@ def container(**fields: Any) -> dict[str, Any]:
         ({"resourceClaims": [{"name": "gpu"}]}, "spec.resourceClaims"),
         (container(resources={"claims": [{"name": "gpu"}]}), "spec.containers.resources.claims"),
         ({"schedulingGroup": {"podGroupName": "g"}}, "spec.schedulingGroup"),
-        (
-            container(restartPolicyRules=[{"action": "RestartAllContainers"}]),
-            "spec.containers.restartPolicyRules.action=RestartAllContainers",
-        ),
-        ({"hostNetwork": True, "hostUsers": False}, "spec.hostNetwork with hostUsers=false"),
-        (
-            container(volumeMounts=[{"name": "v", "bindMountOptions": ["noexec"]}]),
-            "spec.containers.volumeMounts.bindMountOptions",
-        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -11,6 +11,7 @@ from scheduler.framework.plugin import Plugin
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.plugins.node_affinity import NodeAffinity
+from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
@@ -48,7 +49,9 @@ def own(action: Action, new: PodInfo) -> ClusterEvent:
 
 GATED = make_pod(spec={"schedulingGates": [{"name": "g"}]})
 ZONED = make_pod(spec={"nodeSelector": {"zone": "a"}})
+HOSTED = make_pod(spec={"hostNetwork": True, "hostUsers": False})
 IN_ZONE, NO_ZONE = make_node(labels={"zone": "a"}), make_node()
+FEATURES = Action.UPDATE_NODE_DECLARED_FEATURE
 GATES = Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
 LABEL, TAINTS, ALLOCATABLE = Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT, Action.UPDATE_NODE_ALLOCATABLE
 
@@ -185,6 +188,43 @@ LABEL, TAINTS, ALLOCATABLE = Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT,
             own(Action.UPDATE_POD_SCALE_DOWN, make_pod(cpu="1")),
             True,
             id="fit: the Pod itself shrank",
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(), HOSTED, added(make_node()), True, id="features: a node came, whatever it has"
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(),
+            HOSTED,
+            node_event(FEATURES, make_node(features=["a"]), make_node(features=["b"])),
+            True,
+            id="features: a node declares others",
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(),
+            HOSTED,
+            node_event(FEATURES, make_node(features=["a"]), make_node(features=["a"])),
+            False,
+            id="features: a node declares the same",
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(),
+            HOSTED,
+            node_event(LABEL, make_node(), make_node(features=["a"])),
+            False,
+            id="features: a node's labels changed",
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(), HOSTED, own(Action.UPDATE_OTHER, HOSTED), True, id="features: the Pod needs others"
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(),
+            HOSTED,
+            own(Action.UPDATE_POD_LABEL, make_pod(labels={"a": "b"})),
+            False,
+            id="features: the Pod needs the same",
+        ),
+        pytest.param(
+            NodeDeclaredFeatures(), HOSTED, deleted(make_pod(node="n")), False, id="features: a placed Pod went"
         ),
         pytest.param(
             SignalFilter(),
