@@ -8,7 +8,7 @@ from typing import Final
 from scheduler.sim.apiserver.events import EventKind
 from scheduler.sim.apiserver.kind import Kind, LeaseKind, NamespaceKind, NodeKind
 from scheduler.sim.apiserver.pods import PodKind
-from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, Resource
+from scheduler.sim.apiserver.resources import EMPTY, EVENTS, LEASES, NAMESPACES, NODES, PODS, Resource
 
 _KINDS: Final[Mapping[str, Kind]] = {
     EVENTS.stored_as: EventKind(),
@@ -16,6 +16,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     NAMESPACES.stored_as: NamespaceKind(),
     NODES.stored_as: NodeKind(),
     PODS.stored_as: PodKind(),
+    **{one.stored_as: Kind() for one in EMPTY},
 }
 
 

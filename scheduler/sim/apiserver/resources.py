@@ -1,4 +1,4 @@
-"""What the embedded API server serves: six resources over five kinds of objects."""
+"""What the embedded API server serves: six resources over five kinds of objects, and others that are always empty."""
 
 from __future__ import annotations
 
@@ -71,7 +71,35 @@ EVENTS_K8S_IO: Final = Resource(
 )
 """The same Events, with the fields' newer names."""
 
-RESOURCES: Final[tuple[Resource, ...]] = (EVENTS, NAMESPACES, NODES, PODS, LEASES, EVENTS_K8S_IO)
+_READ_ONLY: Final = ("get", "list", "watch")
+EMPTY: Final[tuple[Resource, ...]] = (
+    Resource("services", "service", "Service", short_names=("svc",), verbs=_READ_ONLY),
+    Resource("replicationcontrollers", "replicationcontroller", "ReplicationController", verbs=_READ_ONLY),
+    Resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", verbs=_READ_ONLY),
+    Resource("persistentvolumes", "persistentvolume", "PersistentVolume", is_namespaced=False, verbs=_READ_ONLY),
+    Resource("replicasets", "replicaset", "ReplicaSet", group="apps", short_names=("rs",), verbs=_READ_ONLY),
+    Resource("statefulsets", "statefulset", "StatefulSet", group="apps", short_names=("sts",), verbs=_READ_ONLY),
+    Resource(
+        "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget", group="policy", short_names=("pdb",),
+        verbs=_READ_ONLY,
+    ),
+    *(
+        Resource(
+            f"{kind.lower()}{ending}", kind.lower(), kind, group="storage.k8s.io", is_namespaced=is_namespaced,
+            verbs=_READ_ONLY,
+        )
+        for kind, ending, is_namespaced in (
+            ("StorageClass", "es", False), ("CSINode", "s", False), ("CSIDriver", "s", False),
+            ("VolumeAttachment", "s", False),
+        )
+    ),
+    Resource(
+        "csistoragecapacities", "csistoragecapacity", "CSIStorageCapacity", group="storage.k8s.io", verbs=_READ_ONLY
+    ),
+)  # fmt: skip
+"""What schedulers watch and nobody makes here: a list of them is empty, and creating one is refused."""
+
+RESOURCES: Final[tuple[Resource, ...]] = (EVENTS, NAMESPACES, NODES, PODS, LEASES, EVENTS_K8S_IO, *EMPTY)
 
 BY_PREFIX: Final[Mapping[str, Mapping[str, Resource]]] = {
     prefix: {one.plural: one for one in RESOURCES if one.prefix == prefix}

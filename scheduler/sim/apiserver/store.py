@@ -16,7 +16,7 @@ from scheduler.sim.apiserver.history import Change, ChangeType, History, Key, St
 from scheduler.sim.apiserver.kinds import kind_of
 from scheduler.sim.apiserver.metadata import time_text
 from scheduler.sim.apiserver.patches import apply_patch
-from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, Resource
+from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, PODS, RESOURCES, Json, Resource
 from scheduler.sim.apiserver.shapes import check_shape
 
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -42,7 +42,7 @@ class ObjectStore:
         self.now = now
         self._uid = uid
         self._version = 0
-        self._histories = {one.stored_as: History(window) for one in (EVENTS, LEASES, NAMESPACES, NODES, PODS)}
+        self._histories = {one.stored_as: History(window) for one in RESOURCES}
         for name in FIRST_NAMESPACES:
             self.create(NAMESPACES, {"metadata": {"name": name}})
 

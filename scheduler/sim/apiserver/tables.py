@@ -9,7 +9,7 @@ import msgspec
 
 from scheduler.sim.apiserver.cells import age, event_cells, node_cells, pod_cells
 from scheduler.sim.apiserver.history import Stored
-from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, Resource
+from scheduler.sim.apiserver.resources import EMPTY, EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, Resource
 
 
 class Column(NamedTuple):
@@ -32,6 +32,10 @@ def _namespace_cells(obj: Json, now: float) -> list[Any]:
 
 def _lease_cells(obj: Json, now: float) -> list[Any]:
     return [obj["metadata"]["name"], (obj.get("spec") or {}).get("holderIdentity") or "", age(obj, now)]
+
+
+def _plain_cells(obj: Json, now: float) -> list[Any]:
+    return [obj["metadata"]["name"], age(obj, now)]
 
 
 _TABLES: Final[Mapping[str, tuple[tuple[Column, ...], Cells]]] = {
@@ -81,6 +85,7 @@ _TABLES: Final[Mapping[str, tuple[tuple[Column, ...], Cells]]] = {
     ),
     NAMESPACES.stored_as: ((_NAME, Column("Status", "The status of the namespace."), _AGE), _namespace_cells),
     LEASES.stored_as: ((_NAME, Column("Holder", "Who holds the Lease."), _AGE), _lease_cells),
+    **{one.stored_as: ((_NAME, _AGE), _plain_cells) for one in EMPTY},
 }
 
 
