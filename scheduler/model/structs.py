@@ -25,6 +25,9 @@ ResourceList = dict[str, str | int | float]
 
 
 class OwnerReference(Struct, frozen=True):
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
     uid: str = ""
     controller: bool | None = None
 
