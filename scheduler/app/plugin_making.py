@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
+from scheduler.app.intree_reading import location_of, place_of, read_intree_args
 from scheduler.app.plugin_sources import told
 from scheduler.errors import ConfigError
 from scheduler.framework.events import EventInterest
 from scheduler.framework.index import Index
+from scheduler.framework.intree_args import INTREE_ARGS, InTreeArgs
 from scheduler.framework.plugin import BindPlugin, Plugin
-from scheduler.settings_file import Location
 from scheduler.settings_scheduler import PluginConfig
-
-KUBE_ARGS_NOT_BUILT: Final = frozenset({"NodeAffinity", "NodeResourcesBalancedAllocation", "NodeResourcesFit"})
-"""Plugins of ours that take arguments in kube-scheduler."""
-
-_AT: Final = re.compile(r" - at `\$(.*)`$")
-_UNKNOWN: Final = re.compile(r"unknown field `(.*)`$")
-_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clusters: frozenset[str]) -> Plugin:
@@ -37,11 +30,13 @@ def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clu
     ------
     ConfigError
         With the place: its arguments are wrong, or what it is made of.
+    ArgumentMistakes
+        Several of its arguments are.
     """
     name = kind.__name__
     if kind.Args is None:
         if config is not None and config.args:
-            raise ConfigError(f"{config.places[()]}: {_needless(name)}")
+            raise ConfigError(f"{config.places[()]}: {name} takes no arguments. Drop them")
         arguments: tuple[Any, ...] = ()
     else:
         arguments = (_converted(kind, kind.Args, config, place),)
@@ -66,12 +61,6 @@ def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clu
     return plugin
 
 
-def _needless(name: str) -> str:
-    if name in KUBE_ARGS_NOT_BUILT:
-        return f"{name}Args of kube-scheduler: not built yet. Drop them"
-    return f"{name} takes no arguments. Drop them"
-
-
 def _converted(kind: type[Plugin], args: Any, config: PluginConfig | None, place: str) -> msgspec.Struct:
     name = kind.__name__
     if not isinstance(args, type) or not issubclass(args, msgspec.Struct):
@@ -81,27 +70,17 @@ def _converted(kind: type[Plugin], args: Any, config: PluginConfig | None, place
             f"{place}: {name}.Args lets unknown fields pass, so that slips would go unseen. Make it from"
             " scheduler.framework.args.PluginArgs"
         )
+    if issubclass(args, InTreeArgs) and INTREE_ARGS.get(name) is args:
+        return args() if config is None else read_intree_args(name, config)
     try:
         return msgspec.convert({} if config is None else config.args, args)
     except msgspec.ValidationError as error:
-        text, known = str(error), [info.encode_name for info in msgspec.structs.fields(args)]
+        known = [info.encode_name for info in msgspec.structs.fields(args)]
         if config is None:
-            message = f"{name} needs arguments: {text}. Write them in pluginConfig"
+            message = f"{name} needs arguments: {error}. Write them in pluginConfig"
             raise ConfigError(f"{place}: {message}; they are: {', '.join(known)}") from error
-        at = _location(text)
-        while at not in config.places:
-            at = at[:-1]
-        told_ = _AT.sub("", text)
-        raise ConfigError(f"{config.places[at]}: {told_}. Arguments of {name}: {', '.join(known)}") from error
-
-
-def _location(text: str) -> Location:
-    """Return the way below `args` that msgspec's message ends with: ` - at `$.pods.items[0]``."""
-    path, unknown = _AT.search(text), _UNKNOWN.search(_AT.sub("", text))
-    steps: list[str | int] = []
-    for field, number in _STEP.findall(path[1]) if path else ():
-        steps.append(field if field else int(number))
-    return (*steps, unknown[1]) if unknown else tuple(steps)
+        at, message = location_of(error)
+        raise ConfigError(f"{place_of(config, at)}: {message}. Arguments of {name}: {', '.join(known)}") from error
 
 
 def _check_declared(plugin: Plugin) -> None:

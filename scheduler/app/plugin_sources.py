@@ -15,29 +15,32 @@ from scheduler.plugins import DEFAULT_CHAIN, OPTIONAL
 GROUP: Final = "vane.plugins"
 """The entry point group in which an installed package offers its plugins."""
 
-NOT_BUILT: Final = frozenset(
-    {
-        "DefaultPreemption",
-        "DeferredPodScheduling",
-        "DynamicResources",
-        "GangScheduling",
-        "InterPodAffinity",
-        "NodeDeclaredFeatures",
-        "NodeVolumeLimits",
-        "PodGroupPodsCount",
-        "PodTopologySpread",
-        "TopologyPlacementGenerator",
-        "VolumeBinding",
-        "VolumeRestrictions",
-        "VolumeZone",
-    }
-)
-"""Plugins of kube-scheduler 1.37 that Vane has not."""
-
 OURS: Final[Mapping[str, type[Plugin]]] = {
     **{link.name: link.factory for link in DEFAULT_CHAIN},
     **{plugin.__name__: plugin for plugin in OPTIONAL},
 }
+
+NOT_BUILT: Final = (
+    frozenset(
+        {
+            "DefaultPreemption",
+            "DeferredPodScheduling",
+            "DynamicResources",
+            "GangScheduling",
+            "InterPodAffinity",
+            "NodeDeclaredFeatures",
+            "NodeVolumeLimits",
+            "PodGroupPodsCount",
+            "PodTopologySpread",
+            "TopologyPlacementGenerator",
+            "VolumeBinding",
+            "VolumeRestrictions",
+            "VolumeZone",
+        }
+    )
+    - OURS.keys()
+)
+"""Plugins of kube-scheduler 1.37 that Vane has not."""
 
 
 class PluginSources:

@@ -12,9 +12,11 @@ from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from scheduler.app.chains import DEFAULT_WEIGHT, Line, Wanted, chains
+from scheduler.app.intree_reading import ArgumentMistakes, read_intree_args
 from scheduler.app.plugin_making import make_plugin
 from scheduler.app.plugin_sources import GROUP, NOT_BUILT, OURS, PluginSources
 from scheduler.errors import ConfigError
+from scheduler.framework.intree_args import INTREE_ARGS
 from scheduler.framework.plugin import BindPlugin, Plugin
 from scheduler.framework.profile import POINTS, Enabled, Profile
 from scheduler.plugins import DEFAULT_CHAIN, default_chain
@@ -162,19 +164,32 @@ class _Draft:
         return places
 
     def _configs(self, places: Mapping[str, str], sources: PluginSources) -> dict[str, PluginConfig]:
-        """Return the arguments by the names of the plugins that are in force."""
+        """Return the arguments by the names of the plugins that are in force.
+
+        Those of a plugin of kube-scheduler that is not in force are only checked, as there.
+        """
         configs: dict[str, PluginConfig] = {}
+        seen: set[str] = set()
         for config in self.settings.plugin_config:
             name = sources.short(config.name)
             if name in NOT_BUILT:
                 self._problem(config.place, f"{name} of kube-scheduler: not built yet. Drop it")
-            elif name not in places:
-                self._problem(config.place, f"{config.name!r} is not enabled in this profile. Enable it, or drop this")
-            elif name in configs:
+            elif name in seen:
                 self._problem(config.place, f"arguments of {name} stand here twice. Write them once")
-            else:
+            elif name in places:
                 configs[name] = config
+            elif name not in INTREE_ARGS:
+                self._problem(config.place, f"{config.name!r} is not enabled in this profile. Enable it, or drop this")
+            if name in INTREE_ARGS and name not in configs:
+                self._check_args(name, config)
+            seen.add(name)
         return configs
+
+    def _check_args(self, name: str, config: PluginConfig) -> None:
+        try:
+            read_intree_args(name, config)
+        except ArgumentMistakes as error:
+            self.problems += error.problems
 
     def _make(
         self, lines: Mapping[str, Sequence[Line]], places: Mapping[str, str], configs: Mapping[str, PluginConfig]
@@ -183,6 +198,8 @@ class _Draft:
         for name, place in places.items():
             try:
                 plugins[name] = make_plugin(self._classes[name], configs.get(name), place, self.clusters)
+            except ArgumentMistakes as error:
+                self.problems += error.problems
             except ConfigError as error:
                 self.problems.append(str(error))
         if not self.problems:

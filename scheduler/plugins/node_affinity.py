@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from scheduler.framework.intree_args import NodeAffinityArgs
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
-from scheduler.model.labels import check_requirement, requirement_holds
+from scheduler.model.labels import requirement_holds
+from scheduler.model.node_selectors import check_term, is_empty, is_readable
 from scheduler.model.objects import Node, NodeSelectorTerm, PodSpec
 from scheduler.model.objects import NodeAffinity as NodeAffinitySpec
 from scheduler.model.pods import PodInfo
@@ -22,6 +23,7 @@ from scheduler.model.views import NodeView
 from scheduler.plugins.normalize import scale_to_max
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
+REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 REASON_CONFLICT = "pod affinity terms conflict"
 
 _NAME_FIELD = "metadata.name"
@@ -30,35 +32,54 @@ _NAME_FIELD = "metadata.name"
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Refuses nodes that `nodeSelector` or the required terms leave out; scores the preferred terms.
 
+    What the configuration adds (`addedAffinity`) counts for every Pod, and is refused under a reason of its own.
+
     Labels do not change within a cycle, so PreFilter decides for all rows at once and Filter only gathers.
 
     Source: kube-scheduler v1.37 nodeaffinity/node_affinity.go and k8s.io/component-helpers
     scheduling/corev1/nodeaffinity (behaviour).
     """
 
+    freed_by = FreedBy.NOTHING
+
+    Args = NodeAffinityArgs
+
+    def __init__(self, args: NodeAffinityArgs | None = None) -> None:
+        added = (args or NodeAffinityArgs()).added_affinity or NodeAffinitySpec()
+        self._added_terms = None if added.required is None else added.required.node_selector_terms or ()
+        self._added_preferences = _preferences(added)
+        self._scores_always = bool(added.preferred)
+
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        """Return bool (n_rows,), True where the node is left out, as the state."""
+        """Return where the node is left out as the state."""
         spec = pod.pod.spec
         terms = _required_terms(spec)
-        if terms is None and spec.node_selector is None:
+        if terms is None and spec.node_selector is None and self._added_terms is None:
             return SKIP
         names = _named_nodes(terms or ())
         if names is not None and not names:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_CONFLICT,))
-        return PreFilterResult(~_required_matches(spec.node_selector or {}, terms, snapshot.nodes), names)
+        nodes = snapshot.nodes
+        by_pod = ~_required_matches(spec.node_selector or {}, terms, nodes)
+        by_profile = None if self._added_terms is None else ~_required_matches({}, self._added_terms, nodes)
+        return PreFilterResult(_LeftOut(by_pod, by_profile), names)
 
-    def filter(self, state: BoolArray, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        return (Rejection(state[rows], Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),)
+    def filter(self, state: _LeftOut, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        by_pod = state.by_pod[rows]
+        if state.by_profile is None:
+            return (Rejection(by_pod, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),)
+        by_profile = state.by_profile[rows]
+        return (
+            Rejection(by_profile, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_ENFORCED),
+            Rejection(by_pod & ~by_profile, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON),
+        )
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[_Preference, ...] | Status:
         """Return the preferred terms, checked; InvalidObjectError for one that cannot be read fails the attempt."""
-        affinity = _node_affinity(pod.pod.spec)
-        if affinity is None or affinity.preferred is None:
+        affinity = _node_affinity(pod.pod.spec) or NodeAffinitySpec()
+        if affinity.preferred is None and not self._scores_always:
             return SKIP
-        wanted = [one for one in affinity.preferred if one.weight and not _is_empty(one.preference)]
-        for one in wanted:
-            _check_term(one.preference)
-        return tuple(_Preference(one.weight, one.preference) for one in wanted)
+        return self._added_preferences + _preferences(affinity)
 
     def score(
         self, state: tuple[_Preference, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows
@@ -73,7 +94,23 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return scale_to_max(term.values.astype(np.int64, copy=False))
 
     def events(self) -> Sequence[EventInterest]:
-        return (EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, _node_began_to_match),)
+        return (EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._node_began_to_match),)
+
+    def _node_began_to_match(self, pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+        """Skip what did not begin to match the Pod, even where it began to match `addedAffinity`: as upstream."""
+        spec, node = pod.pod.spec, event.new
+        if not isinstance(node, Node) or not _terms_match(self._added_terms, node) or not _node_matches(spec, node):
+            return QueueingHint.SKIP
+        matched = isinstance(event.old, Node) and _node_matches(spec, event.old)
+        return QueueingHint.SKIP if matched else QueueingHint.QUEUE
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    """bool (n_rows,), True where the Pod's own terms leave the node out, or those of the profile; None: it has none."""
+
+    by_pod: BoolArray
+    by_profile: BoolArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +121,14 @@ class _Preference:
 
 def _node_affinity(spec: PodSpec) -> NodeAffinitySpec | None:
     return spec.affinity.node_affinity if spec.affinity is not None else None
+
+
+def _preferences(affinity: NodeAffinitySpec) -> tuple[_Preference, ...]:
+    """Return the terms that can add to a score; InvalidObjectError for one that cannot be read."""
+    wanted = [one for one in affinity.preferred or () if one.weight and not is_empty(one.preference)]
+    for one in wanted:
+        check_term(one.preference)
+    return tuple(_Preference(one.weight, one.preference) for one in wanted)
 
 
 def _required_terms(spec: PodSpec) -> Sequence[NodeSelectorTerm] | None:
@@ -109,32 +154,9 @@ def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
     return frozenset(names) if terms else None
 
 
-def _is_empty(term: NodeSelectorTerm) -> bool:
-    return not term.match_expressions and not term.match_fields
-
-
-def _check_term(term: NodeSelectorTerm) -> None:
-    """Raise InvalidObjectError where component-helpers would not parse the term."""
-    for requirement in term.match_expressions or ():
-        check_requirement(requirement)
-    for field in term.match_fields or ():
-        values = field.values or []
-        if field.operator not in ("In", "NotIn") or len(values) != 1:
-            found = f"{field.operator} {values!r}"
-            raise InvalidObjectError(f"matchFields of {field.key!r}: got {found}. Write In or NotIn with one value")
-
-
-def _is_readable(term: NodeSelectorTerm) -> bool:
-    try:
-        _check_term(term)
-    except InvalidObjectError:
-        return False
-    return True
-
-
 def _matching_terms(terms: Sequence[NodeSelectorTerm]) -> list[NodeSelectorTerm]:
     """Return the required terms that can match a node: not empty, and readable."""
-    return [term for term in terms if not _is_empty(term) and _is_readable(term)]
+    return [term for term in terms if not is_empty(term) and is_readable(term)]
 
 
 def _required_matches(
@@ -175,20 +197,18 @@ def _field_matches(field: Requirement, nodes: NodeView) -> BoolArray:
     return equal if field.operator == "In" else ~equal
 
 
-def _node_began_to_match(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    matched = isinstance(event.old, Node) and _node_matches(pod.pod.spec, event.old)
-    matches = isinstance(event.new, Node) and _node_matches(pod.pod.spec, event.new)
-    return QueueingHint.QUEUE if matches and not matched else QueueingHint.SKIP
-
-
 def _node_matches(spec: PodSpec, node: Node) -> bool:
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (spec.node_selector or {}).items()):
         return False
-    terms = _required_terms(spec)
+    return _terms_match(_required_terms(spec), node)
+
+
+def _terms_match(terms: Sequence[NodeSelectorTerm] | None, node: Node) -> bool:
+    """Return whether one node satisfies any of the terms; None asks for nothing."""
     if terms is None:
         return True
-    fields = {_NAME_FIELD: node.metadata.name}
+    labels, fields = node.metadata.labels or {}, {_NAME_FIELD: node.metadata.name}
     return any(
         all(requirement_holds(one, labels) for one in term.match_expressions or ())
         and all(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scheduler.framework.intree_args import NodeResourcesBalancedAllocationArgs
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, Rows
@@ -13,7 +14,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.requests import Amounts
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.resource_scoring import DEFAULT_RESOURCES, Weights, check_weights, divisor, fills
+from scheduler.plugins.resource_scoring import divisor, fills, weights_of
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -24,9 +25,10 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     Source: kube-scheduler v1.37 noderesources/balanced_allocation.go (behaviour).
     """
 
-    def __init__(self, resources: Weights = DEFAULT_RESOURCES) -> None:
-        check_weights("NodeResourcesBalancedAllocationArgs", resources, greatest=1)
-        self._resources = resources
+    Args = NodeResourcesBalancedAllocationArgs
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None = None) -> None:
+        self._resources = weights_of((args or NodeResourcesBalancedAllocationArgs()).resources)
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Amounts | Status:
         amounts = {name: pod.requests.get(name, 0) for name, _ in self._resources}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, ScorePlugin
+from scheduler.framework.intree_args import NodeResourcesFitArgs
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, ScorePlugin
 from scheduler.framework.status import Code, PreFilterResult, Rejection, ScoreTerm
 from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.objects import Node
@@ -25,41 +25,9 @@ from scheduler.model.requests import (
 )
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.resource_scoring import (
-    DEFAULT_RESOURCES,
-    Strategy,
-    Weights,
-    check_shape,
-    check_weights,
-    fills,
-    mean_score,
-    shape_scores,
-)
+from scheduler.plugins.resource_scoring import Strategy, fills, mean_score, shape_scores, weights_of
 
 REASON_PODS = "Too many pods"
-MAX_RESOURCE_WEIGHT = 100
-
-
-@dataclass(frozen=True, slots=True)
-class FitArgs:
-    """The arguments of NodeResourcesFit, checked; the defaults are kube-scheduler's.
-
-    shape
-        (per cent of use, score 0..10) points, for RequestedToCapacityRatio.
-    ignored_resources, ignored_groups
-        Extended resources, by name or by what stands before their slash, that the filter leaves to others.
-    """
-
-    strategy: Strategy = Strategy.LEAST_ALLOCATED
-    resources: Weights = DEFAULT_RESOURCES
-    shape: tuple[tuple[int, int], ...] = ((0, 0), (100, 10))
-    ignored_resources: frozenset[str] = frozenset()
-    ignored_groups: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        where = "NodeResourcesFitArgs.scoringStrategy"
-        check_weights(where, self.resources, MAX_RESOURCE_WEIGHT)
-        check_shape(f"{where}.requestedToCapacityRatio", self.shape)
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
@@ -70,10 +38,19 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     Source: kube-scheduler v1.37 noderesources/fit.go (behaviour).
     """
 
-    def __init__(self, args: FitArgs | None = None) -> None:
-        self._args = args or FitArgs()
-        self._shape_table = shape_scores(self._args.shape)
-        self._scores_only_defaults = all(name in NONZERO_RESOURCES for name, _ in self._args.resources)
+    freed_by = FreedBy.ROOM
+
+    Args = NodeResourcesFitArgs
+
+    def __init__(self, args: NodeResourcesFitArgs | None = None) -> None:
+        args = args or NodeResourcesFitArgs()
+        scoring, ratio = args.scoring_strategy, args.scoring_strategy.requested_to_capacity_ratio
+        self._ignored_resources = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._strategy = Strategy(scoring.type)
+        self._weights = weights_of(scoring.resources)
+        self._shape_table = shape_scores([(point.utilization, point.score) for point in ratio.shape] if ratio else [])
+        self._scores_only_defaults = all(name in NONZERO_RESOURCES for name, _ in self._weights)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult:
         """Return the amounts that the filter must find room for as the state."""
@@ -92,11 +69,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
 
     def score(self, state: Amounts, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return the configured strategy's score; containers that ask for nothing count with defaults."""
-        args, nodes, amounts = self._args, snapshot.nodes, self._scored(pod)
+        nodes, amounts = snapshot.nodes, self._scored(pod)
 
         def scores(rows: Rows) -> IntArray:
-            parts = list(fills(nodes, rows, args.resources, amounts, nonzero=True))
-            return mean_score(args.strategy, parts, self._shape_table, len(nodes.alive[rows]))
+            parts = list(fills(nodes, rows, self._weights, amounts, nonzero=True))
+            return mean_score(self._strategy, parts, self._shape_table, len(nodes.alive[rows]))
 
         column = snapshot.by_row((self, tuple(amounts.items())), scores)
         return (ScoreTerm(self.name, column, is_column=True),)
@@ -110,16 +87,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         )
 
     def _wanted(self, pod: PodInfo) -> Amounts:
-        ignored = self._args.ignored_resources or self._args.ignored_groups
-        return {
-            name: amount
-            for name, amount in pod.requests.items()
-            if amount > 0 and not (ignored and self._is_ignored(name))
-        }
+        return {name: amount for name, amount in pod.requests.items() if amount > 0 and not self._is_ignored(name)}
 
     def _is_ignored(self, name: str) -> bool:
-        args = self._args
-        return is_extended(name) and (name in args.ignored_resources or name.partition("/")[0] in args.ignored_groups)
+        """Return whether the filter leaves this resource to others, by its name or by what stands before its slash."""
+        if not self._ignored_resources and not self._ignored_groups:
+            return False
+        group = name.partition("/")[0]
+        return is_extended(name) and (name in self._ignored_resources or group in self._ignored_groups)
 
     def _scored(self, pod: PodInfo) -> Amounts:
         cpu_milli, memory_bytes = pod.scored_requests

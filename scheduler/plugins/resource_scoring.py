@@ -7,23 +7,20 @@ requested_to_capacity_ratio.go (behaviour).
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from scheduler.errors import ConfigError
+from scheduler.framework.intree_args import ResourceSpec
+from scheduler.framework.intree_checks import MAX_SHAPE_SCORE
 from scheduler.framework.plugin import MAX_NODE_SCORE
 from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, NONZERO_RESOURCES, Amounts
 from scheduler.model.views import NodeView
 
-MAX_SHAPE_SCORE = 10
-"""The scale of scores in a configured shape."""
-
 Weights = tuple[tuple[str, int], ...]
-DEFAULT_RESOURCES: Weights = ((CPU, 1), (MEMORY, 1))
 
 
 class Strategy(enum.StrEnum):
@@ -32,16 +29,8 @@ class Strategy(enum.StrEnum):
     REQUESTED_TO_CAPACITY_RATIO = "RequestedToCapacityRatio"
 
 
-def check_weights(where: str, resources: Weights, greatest: int) -> None:
-    """Raise ConfigError unless there are resources, named once, with weights of 1..greatest."""
-    if not resources:
-        raise ConfigError(f"{where}.resources: got none. Name at least one, as cpu")
-    for name, weight in resources:
-        if not 1 <= weight <= greatest:
-            raise ConfigError(f"{where}.resources: weight of {name!r}: got {weight}. Write 1 to {greatest}")
-    names = [name for name, _ in resources]
-    if len(set(names)) < len(names):
-        raise ConfigError(f"{where}.resources: got {names!r}. Name each resource once")
+def weights_of(resources: Iterable[ResourceSpec]) -> Weights:
+    return tuple((resource.name, resource.weight) for resource in resources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +123,11 @@ def divisor(capacity: IntArray) -> IntArray:
 
 
 def shape_scores(shape: Sequence[tuple[int, int]]) -> IntArray:
-    """Return int64 (101,), 0..100: the broken line through (per cent of use, score 0..10), by integer steps."""
-    return np.array([_on_line(shape, percent) for percent in range(101)], dtype=np.int64)
+    """Return int64 (101,), 0..100: the broken line through (per cent of use, score 0..10), by integer steps.
+
+    Without points all are 0.
+    """
+    return np.array([_on_line(shape, percent) if shape else 0 for percent in range(101)], dtype=np.int64)
 
 
 def _on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
@@ -151,15 +143,3 @@ def _on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
 def _divide_to_zero(dividend: int, divisor: int) -> int:
     quotient = abs(dividend) // divisor
     return quotient if dividend >= 0 else -quotient
-
-
-def check_shape(where: str, shape: Sequence[tuple[int, int]]) -> None:
-    """Raise ConfigError unless per cents rise strictly within 0..100 and scores lie in 0..10."""
-    if not shape:
-        raise ConfigError(f"{where}.shape: got none. Write at least one point of utilization and score")
-    percents = [percent for percent, _ in shape]
-    if any(not 0 <= percent <= 100 for percent in percents) or sorted(set(percents)) != percents:
-        raise ConfigError(f"{where}.shape: utilization: got {percents}. Write rising numbers from 0 to 100")
-    scores = [score for _, score in shape]
-    if any(not 0 <= score <= MAX_SHAPE_SCORE for score in scores):
-        raise ConfigError(f"{where}.shape: score: got {scores}. Write numbers from 0 to {MAX_SHAPE_SCORE}")

@@ -25,9 +25,9 @@ def at(place: str) -> str:
             id="a slip",
         ),
         pytest.param(
-            "filter: {enabled: [{name: InterPodAffinity}]}",
+            "filter: {enabled: [{name: DynamicResources}]}",
             "6:37: plugins.filter.enabled[0].name",
-            "InterPodAffinity of kube-scheduler: not built yet. Drop it",
+            "DynamicResources of kube-scheduler: not built yet. Drop it",
             id="a plugin that is not built",
         ),
         pytest.param(
@@ -248,14 +248,14 @@ def test_a_wrong_plugin_is_explained(acme: ThirdParty, plugins: str, place: str,
         ),
         pytest.param(
             "{name: Rack, args: {labelKey: x}}, {name: NodeResourcesFit, args: {scoringStrategy: {}}}",
-            "7:82: pluginConfig[1].args",
-            "NodeResourcesFitArgs of kube-scheduler: not built yet. Drop",
+            "7:89: pluginConfig[1].args.scoringStrategy.type",
+            "must be one of LeastAllocated, MostAllocated, RequestedToCapacityRatio, got ''. Write one of them",
             id="arguments of kube-scheduler",
         ),
         pytest.param(
-            "{name: Rack, args: {labelKey: x}}, {name: PodTopologySpread, args: {}}",
+            "{name: Rack, args: {labelKey: x}}, {name: DynamicResources, args: {}}",
             "7:58: pluginConfig[1].name",
-            "PodTopologySpread of kube-scheduler: not built yet. Drop it",
+            "DynamicResources of kube-scheduler: not built yet. Drop it",
             id="arguments of what is not built",
         ),
         pytest.param(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scheduler.app.plugin_making import KUBE_ARGS_NOT_BUILT
 from scheduler.app.plugin_sources import NOT_BUILT, OURS
 from scheduler.app.profiles import build_profiles
 from scheduler.framework.profile import Profile
@@ -135,6 +134,4 @@ def test_what_is_not_built_may_be_disabled(acme: ThirdParty) -> None:
 
 def test_no_name_is_both_built_and_not() -> None:
     assert not NOT_BUILT & set(OURS)
-    assert set(OURS) >= KUBE_ARGS_NOT_BUILT
-    assert all(OURS[name].Args is None for name in KUBE_ARGS_NOT_BUILT)
     assert {name: kind.__name__ for name, kind in OURS.items()} == {name: name for name in OURS}

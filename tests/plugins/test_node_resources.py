@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.errors import ConfigError
+from scheduler.framework.intree_args import (
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    RequestedToCapacityRatio,
+    ResourceSpec,
+    ScoringStrategy,
+    ShapePoint,
+)
 from scheduler.framework.status import SKIP
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
-from scheduler.plugins.node_resources_fit import FitArgs, NodeResourcesFit
+from scheduler.plugins.node_resources_fit import NodeResourcesFit
 from scheduler.plugins.resource_scoring import Strategy, shape_scores
 from tests.builders import make_node, make_pod, snapshot_of
 from tests.plugins.run import raw_scores, refusals
@@ -62,32 +69,16 @@ def test_one_reason_with_two_codes_never_names_a_node_twice() -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        pytest.param(FitArgs(ignored_resources=frozenset({GPU})), id="by name"),
-        pytest.param(FitArgs(ignored_groups=frozenset({"nvidia.com"})), id="by group"),
+        pytest.param(NodeResourcesFitArgs(ignored_resources=(GPU,)), id="by name"),
+        pytest.param(NodeResourcesFitArgs(ignored_resource_groups=("nvidia.com",)), id="by group"),
     ],
 )
-def test_ignored_extended_resources_are_left_to_others(args: FitArgs) -> None:
+def test_ignored_extended_resources_are_left_to_others(args: NodeResourcesFitArgs) -> None:
     pod = make_pod(cpu="9", extended={GPU: 1})
 
     found = refusals(NodeResourcesFit(args), pod, snapshot_of([make_node("n")]))
 
     assert found == {"n": {(UU, "Insufficient cpu")}}
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        pytest.param({"resources": ()}, "got none", id="no resources"),
-        pytest.param({"resources": (("cpu", 0),)}, "Write 1 to 100", id="a weight of 0"),
-        pytest.param({"resources": (("cpu", 1), ("cpu", 2))}, "once", id="a resource twice"),
-        pytest.param({"shape": ()}, "at least one point", id="no points"),
-        pytest.param({"shape": ((50, 1), (50, 2))}, "rising numbers", id="utilization that does not rise"),
-        pytest.param({"shape": ((0, 11),)}, "from 0 to 10", id="a score beyond 10"),
-    ],
-)
-def test_arguments_are_refused_in_words(args: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        FitArgs(**args)
 
 
 def test_a_falling_shape_rounds_towards_zero_as_go_does() -> None:
@@ -102,6 +93,7 @@ def test_a_pod_that_asks_for_nothing_counts_with_defaults_in_scores() -> None:
     assert raw_scores(NodeResourcesFit(), make_pod(), snapshot) == {"NodeResourcesFit": [90]}
 
 
+SHAPE = ((10, 3), (40, 10), (90, 1))
 AMOUNT = st.integers(0, 2**40)
 
 
@@ -120,27 +112,28 @@ def quantities(amounts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def slow_fit_score(
-    args: FitArgs, capacity: Mapping[str, int], asked: Mapping[str, int], used: Mapping[str, int]
+    args: ScoringStrategy, capacity: Mapping[str, int], asked: Mapping[str, int], used: Mapping[str, int]
 ) -> int:
     """One node, one resource after the other, in exact integers: the proof of the columns."""
     total = weights = 0
-    for name, weight in args.resources:
+    for resource in args.resources:
+        name, weight = resource.name, resource.weight
         whole, requested = capacity[name], used[name] + asked[name]
         if whole == 0 or (name == GPU and asked[name] == 0):
             continue
         percent = min(requested, whole) * 100 // whole
-        if args.strategy is Strategy.LEAST_ALLOCATED:
+        if args.type == Strategy.LEAST_ALLOCATED:
             score = 0 if requested > whole else (whole - requested) * 100 // whole
-        elif args.strategy is Strategy.MOST_ALLOCATED:
+        elif args.type == Strategy.MOST_ALLOCATED:
             score = percent
         else:
-            score = int(shape_scores(args.shape)[percent])
+            score = int(shape_scores(SHAPE)[percent])
             weight = weight if score > 0 else 0
         total += weight * score
         weights += weight
     if weights == 0:
         return 0
-    if args.strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO:
+    if args.type == Strategy.REQUESTED_TO_CAPACITY_RATIO:
         return int(Fraction(total, weights) + Fraction(1, 2))
     return total // weights
 
@@ -151,12 +144,17 @@ def slow_fit_score(
 def test_fit_scores_as_the_plain_loop(
     strategy: Strategy, several: list[dict[str, Any]], weights: tuple[int, int, int]
 ) -> None:
-    args = FitArgs(strategy, tuple(zip(("cpu", "memory", GPU), weights, strict=True)), ((10, 3), (40, 10), (90, 1)))
+    resources = [
+        ResourceSpec(name=name, weight=weight) for name, weight in zip(("cpu", "memory", GPU), weights, strict=True)
+    ]
+    ratio = RequestedToCapacityRatio(shape=tuple(ShapePoint(utilization=x, score=y) for x, y in SHAPE))
+    args = ScoringStrategy(type=strategy, resources=tuple(resources), requested_to_capacity_ratio=ratio)
     asked = several[0]["asked"]
     nodes = [make_node(f"n{i}", **quantities(one["capacity"])) for i, one in enumerate(several)]
     pods = [make_pod(f"p{i}", node=f"n{i}", **quantities(one["used"])) for i, one in enumerate(several)]
 
-    found = raw_scores(NodeResourcesFit(args), make_pod(**quantities(asked)), snapshot_of(nodes, pods))
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=args))
+    found = raw_scores(plugin, make_pod(**quantities(asked)), snapshot_of(nodes, pods))
 
     expected = [slow_fit_score(args, one["capacity"], asked, one["used"]) for one in several]
     assert found == {"NodeResourcesFit": expected}
@@ -182,7 +180,8 @@ def test_balance_scores_as_the_plain_loop(names: list[str], several: list[dict[s
     counted = [name for name in names if name != GPU or asked[name] > 0]
     nodes = [make_node(f"n{i}", **quantities(one["capacity"])) for i, one in enumerate(several)]
     pods = [make_pod(f"p{i}", node=f"n{i}", **quantities(one["used"])) for i, one in enumerate(several)]
-    plugin = NodeResourcesBalancedAllocation(tuple((name, 1) for name in names))
+    resources = tuple(ResourceSpec(name=name, weight=1) for name in names)
+    plugin = NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs(resources=resources))
 
     found = raw_scores(plugin, make_pod(**quantities(asked)), snapshot_of(nodes, pods))
 
