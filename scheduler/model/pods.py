@@ -6,6 +6,7 @@ from functools import cached_property
 
 import msgspec
 
+from scheduler.model.affinity_terms import PodTerms, terms_of
 from scheduler.model.hashing import hash64
 from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec
 from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
@@ -92,6 +93,11 @@ class PodInfo:
         }
         return tuple(found)
 
+    @cached_property
+    def affinity_terms(self) -> PodTerms:
+        """What it wants and what it avoids near it."""
+        return terms_of(self.pod)
+
     def _port_holders(self) -> list[Container]:
         spec = self.pod.spec
         sidecars = [c for c in spec.init_containers or [] if c.restart_policy == "Always"]
@@ -106,7 +112,7 @@ class PodInfo:
         return hash64(_encoder.encode(fields).decode())
 
 
-_FROM_SPEC = ("requests", "scored_requests", "host_ports")
+_FROM_SPEC = ("requests", "scored_requests", "host_ports", "affinity_terms")
 _FROM_STATUS = ("usage",)
 
 
