@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,20 +13,17 @@ from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, P
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.labels import requirement_holds
-from scheduler.model.node_selectors import check_term, is_empty, is_readable
+from scheduler.model.node_selectors import check_term, is_empty
 from scheduler.model.objects import Node, NodeSelectorTerm, PodSpec
 from scheduler.model.objects import NodeAffinity as NodeAffinitySpec
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.model.structs import Requirement
-from scheduler.model.views import NodeView
 from scheduler.plugins.normalize import scale_to_max
+from scheduler.plugins.required_nodes import NAME_FIELD, matching_terms, required_matches, required_terms, term_matches
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 REASON_CONFLICT = "pod affinity terms conflict"
-
-_NAME_FIELD = "metadata.name"
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -53,15 +50,15 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         """Return where the node is left out as the state."""
         spec = pod.pod.spec
-        terms = _required_terms(spec)
+        terms = required_terms(spec)
         if terms is None and spec.node_selector is None and self._added_terms is None:
             return SKIP
         names = _named_nodes(terms or ())
         if names is not None and not names:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_CONFLICT,))
         nodes = snapshot.nodes
-        by_pod = ~_required_matches(spec.node_selector or {}, terms, nodes)
-        by_profile = None if self._added_terms is None else ~_required_matches({}, self._added_terms, nodes)
+        by_pod = ~required_matches(spec.node_selector or {}, terms, nodes)
+        by_profile = None if self._added_terms is None else ~required_matches({}, self._added_terms, nodes)
         return PreFilterResult(_LeftOut(by_pod, by_profile), names)
 
     def filter(self, state: _LeftOut, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
@@ -87,7 +84,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         """Return the sum of the weights of the preferred terms that each node matches."""
         raw = np.zeros(len(snapshot.nodes.alive[rows]), dtype=np.int64)
         for preference in state:
-            raw += preference.weight * _term_matches(preference.term, snapshot.nodes)[rows].astype(np.int64)
+            raw += preference.weight * term_matches(preference.term, snapshot.nodes)[rows].astype(np.int64)
         return (ScoreTerm(self.name, raw),)
 
     def normalize(self, term: ScoreTerm) -> IntArray:
@@ -131,14 +128,6 @@ def _preferences(affinity: NodeAffinitySpec) -> tuple[_Preference, ...]:
     return tuple(_Preference(one.weight, one.preference) for one in wanted)
 
 
-def _required_terms(spec: PodSpec) -> Sequence[NodeSelectorTerm] | None:
-    """Return the required terms; None where the Pod has no required affinity at all."""
-    affinity = _node_affinity(spec)
-    if affinity is None or affinity.required is None:
-        return None
-    return affinity.required.node_selector_terms or ()
-
-
 def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
     """Return the only nodes that the terms can mean; None unless every term names its nodes."""
     names: set[str] = set()
@@ -146,7 +135,7 @@ def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
         named = [
             set(field.values or ())
             for field in term.match_fields or ()
-            if field.key == _NAME_FIELD and field.operator == "In"
+            if field.key == NAME_FIELD and field.operator == "In"
         ]
         if not named:
             return None
@@ -154,66 +143,23 @@ def _named_nodes(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
     return frozenset(names) if terms else None
 
 
-def _matching_terms(terms: Sequence[NodeSelectorTerm]) -> list[NodeSelectorTerm]:
-    """Return the required terms that can match a node: not empty, and readable."""
-    return [term for term in terms if not is_empty(term) and is_readable(term)]
-
-
-def _required_matches(
-    selector: Mapping[str, str], terms: Sequence[NodeSelectorTerm] | None, nodes: NodeView
-) -> BoolArray:
-    """Return bool (n_rows,): every label of the selector, and any of the terms."""
-    matches = np.ones(nodes.n_rows, dtype=np.bool_)
-    for key, value in selector.items():
-        matches &= nodes.label_matches(Requirement(key=key, operator="In", values=[value]))
-    if terms is None:
-        return matches
-    any_term = np.zeros(nodes.n_rows, dtype=np.bool_)
-    for term in _matching_terms(terms):
-        any_term |= _term_matches(term, nodes)
-    return matches & any_term
-
-
-def _term_matches(term: NodeSelectorTerm, nodes: NodeView) -> BoolArray:
-    """Return bool (n_rows,): every expression and every field of a readable term that is not empty."""
-    matches = np.ones(nodes.n_rows, dtype=np.bool_)
-    for requirement in term.match_expressions or ():
-        matches &= nodes.label_matches(requirement)
-    for field in term.match_fields or ():
-        matches &= _field_matches(field, nodes)
-    return matches
-
-
-def _field_matches(field: Requirement, nodes: NodeView) -> BoolArray:
-    wanted = (field.values or [""])[0]
-    equal = np.zeros(nodes.n_rows, dtype=np.bool_)
-    if field.key != _NAME_FIELD:
-        # A node has no other field, and what it lacks reads as the empty string.
-        equal[:] = wanted == ""
-    else:
-        row = nodes.row_of(wanted)
-        if row is not None:
-            equal[row] = True
-    return equal if field.operator == "In" else ~equal
-
-
 def _node_matches(spec: PodSpec, node: Node) -> bool:
     labels = node.metadata.labels or {}
     if any(labels.get(key) != value for key, value in (spec.node_selector or {}).items()):
         return False
-    return _terms_match(_required_terms(spec), node)
+    return _terms_match(required_terms(spec), node)
 
 
 def _terms_match(terms: Sequence[NodeSelectorTerm] | None, node: Node) -> bool:
     """Return whether one node satisfies any of the terms; None asks for nothing."""
     if terms is None:
         return True
-    labels, fields = node.metadata.labels or {}, {_NAME_FIELD: node.metadata.name}
+    labels, fields = node.metadata.labels or {}, {NAME_FIELD: node.metadata.name}
     return any(
         all(requirement_holds(one, labels) for one in term.match_expressions or ())
         and all(
             (fields.get(one.key, "") == (one.values or [""])[0]) == (one.operator == "In")
             for one in term.match_fields or ()
         )
-        for term in _matching_terms(terms)
+        for term in matching_terms(terms)
     )
