@@ -11,6 +11,7 @@ from scheduler.errors import PluginError
 from scheduler.framework.plugin import MAX_NODE_SCORE, Plugin
 from scheduler.framework.status import Code, PostFilterResult, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import FloatArray, IntArray
+from scheduler.model.pods import PodInfo
 from scheduler.model.rules import MAX_WEIGHT
 
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
@@ -77,6 +78,10 @@ def postfilter_answer(plugin: Plugin, found: Any) -> PostFilterResult:
         raise wrong(plugin, "PostFilter", "the refusal", refusal, "a refusal or None")
     if node is not None and not isinstance(node, str):
         raise wrong(plugin, "PostFilter", "the nominated node", node, "a name or None")
+    if not isinstance(found.message, str):
+        raise wrong(plugin, "PostFilter", "the message", found.message, "a text")
+    if not isinstance(found.victims, tuple) or not all(isinstance(victim, PodInfo) for victim in found.victims):
+        raise wrong(plugin, "PostFilter", "the victims", found.victims, "a tuple of PodInfo")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from scheduler.errors import PluginError, UnsupportedPodError
 from scheduler.framework.answers import postfilter_answer, raised
 from scheduler.framework.decision import Decision, WeighedTerm
 from scheduler.framework.diagnosis import Diagnosis
+from scheduler.framework.evictions import Evictions
 from scheduler.framework.filtering import Filtered, filter_phase
 from scheduler.framework.observer import ERROR, SUCCESS, UNOBSERVED, Observer
 from scheduler.framework.profile import Profile
@@ -65,8 +66,19 @@ def _decided(
     filtered = filter_phase(pod, snapshot, profile, candidates, observer)
     feasible: IntArray = np.flatnonzero(filtered.standing)
     if len(feasible) == 0:
-        diagnosis, nomination = _run_postfilter(pod, snapshot, profile, filtered, observer)
-        return Decision(-1, "", feasible, diagnosis, (), _NOTHING, _NOTHING, pod.seed, nomination=nomination)
+        found = _run_postfilter(pod, snapshot, profile, filtered, observer)
+        return Decision(
+            row=-1,
+            node_name="",
+            feasible=feasible,
+            diagnosis=found.diagnosis,
+            terms=(),
+            total=_NOTHING,
+            best=_NOTHING,
+            seed=pod.seed,
+            nomination=found.nomination,
+            victims=found.victims,
+        )
     nodes = snapshot.nodes
     if len(feasible) == 1:
         row, best = int(feasible[0]), feasible
@@ -89,30 +101,41 @@ def _decided(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _PostFiltered:
+    diagnosis: Diagnosis
+    nomination: str | None = None
+    victims: tuple[PodInfo, ...] = ()
+
+
 def _run_postfilter(
     pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered, observer: Observer
-) -> tuple[Diagnosis, str | None]:
-    """Return the diagnosis with what the PostFilter plugins say, and their nomination.
+) -> _PostFiltered:
+    """Return the diagnosis with what the PostFilter plugins say, their nomination and their victims.
 
     Source: kube-scheduler v1.37 framework/runtime RunPostFilterPlugins (behaviour).
     """
     diagnosis, nomination, reasons = filtered.diagnosis, None, list[str]()
-    if not profile.postfilter or diagnosis.n_nodes == 0:
-        return diagnosis, None
+    if not profile.postfilter or filtered.run is None:
+        return _PostFiltered(diagnosis)
+    evictions = Evictions(filtered.run)
     for plugin in profile.postfilter:
         try:
-            found = plugin.postfilter(filtered.states.get(plugin.name), pod, snapshot, diagnosis)
+            found = plugin.postfilter(filtered.states.get(plugin.name), pod, snapshot, diagnosis, evictions)
+        except PluginError:
+            raise
         except Exception as error:  # a plugin's fault fails this attempt only
             raise raised(plugin, "PostFilter", error) from error
         result = postfilter_answer(plugin, found)
         observer.ran("PostFilter", plugin.name, SUCCESS if result.refusal is None else result.refusal.code.label)
         if result.refusal is None:
             observer.lap("PostFilter", SUCCESS)
-            return diagnosis, result.nominated_node_name
+            told = replace(diagnosis, postfilter=result.message)
+            return _PostFiltered(told, result.nominated_node_name, result.victims)
         nomination = nomination if result.nominated_node_name is None else result.nominated_node_name
         if result.refusal.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             reasons = list(result.refusal.reasons)
             break
         reasons += result.refusal.reasons
     observer.lap("PostFilter", Code.UNSCHEDULABLE.label)
-    return replace(diagnosis, postfilter=", ".join(reasons)), nomination
+    return _PostFiltered(replace(diagnosis, postfilter=", ".join(reasons)), nomination)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from scheduler.framework.diagnosis import Diagnosis
 from scheduler.model.arrays import FloatArray, IntArray, Rows
+from scheduler.model.pods import PodInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Decision:
         The Pod's nominated node was taken without looking at others.
     nomination
         What PostFilter says of `status.nominatedNodeName`: a node, "" for none, None to leave it.
+    victims
+        Pods that PostFilter wants to have gone from that node, the most important one first.
     states
         The plugins' states of PreFilter, by plugin; what they hold of the snapshot is valid as long as that.
     """
@@ -78,6 +81,7 @@ class Decision:
     seed: int
     nominated: bool = False
     nomination: str | None = None
+    victims: tuple[PodInfo, ...] = ()
     states: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -28,12 +28,16 @@ _UNREADABLE_REASON = "node(s) had a pod that could not be read"
 
 @dataclass(slots=True)
 class Filtered:
-    """What the filter phase leaves behind: who stands, why the others do not, PreFilter's states."""
+    """What the filter phase leaves behind: who stands, why the others do not, PreFilter's states.
+
+    `run` asks the filters again; None without nodes.
+    """
 
     standing: BoolArray
     diagnosis: Diagnosis
     states: Mapping[str, object]
     nominated: bool = False
+    run: FilterRun | None = None
 
 
 @dataclass(slots=True)
@@ -61,20 +65,20 @@ def filter_phase(
         return Filtered(standing, Diagnosis(0), {})
     found = _run_prefilter(pod, snapshot, profile, observer)
     observer.lap("PreFilter", SUCCESS if found.refusal is None else found.refusal.code.label)
+    run = FilterRun(pod, snapshot, profile, found, observer)
     if found.refusal is not None:
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
-        return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugin), found.states)
-    run = _FilterRun(pod, snapshot, profile, found, observer)
+        return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugin), found.states, run=run)
     nominee = run.nominated_row()
     if nominee is not None and standing[nominee] and run.passes(nominee):
         only = np.zeros(nodes.n_rows, dtype=np.bool_)
         only[nominee] = True
         observer.lap("Filter", SUCCESS)
-        return Filtered(only, Diagnosis(n_nodes), found.states, nominated=True)
+        return Filtered(only, Diagnosis(n_nodes), found.states, nominated=True, run=run)
     standing = run.filter_all(standing)
     # As with kube-scheduler, that nobody passes is no failure of the point.
     observer.lap("Filter", SUCCESS)
-    return Filtered(standing, Diagnosis(n_nodes, tuple(run.refusals)), found.states)
+    return Filtered(standing, Diagnosis(n_nodes, tuple(run.refusals)), found.states, run=run)
 
 
 def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, observer: Observer) -> _PreFiltered:
@@ -117,27 +121,33 @@ def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
         found.refusal, found.plugin = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)), plugin
 
 
-class _FilterRun:
-    """The Filter plugins of one attempt, run over any rows."""
+class FilterRun:
+    """The Filter plugins of one attempt, run over any rows; `plugins` are those that PreFilter did not switch off."""
 
     def __init__(
         self, pod: PodInfo, snapshot: Snapshot, profile: Profile, found: _PreFiltered, observer: Observer
     ) -> None:
-        self._pod = pod
-        self._snapshot = snapshot
-        self._plugins = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
+        self.pod = pod
+        self.snapshot = snapshot
+        self.plugins = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
+        self._counting = [plugin for plugin in self.plugins if _counts(plugin)]
         self._found = found
         self._observer = observer
         self.refusals: list[Refusal] = []
 
+    @property
+    def states(self) -> Mapping[str, object]:
+        """PreFilter's states by plugin."""
+        return self._found.states
+
     def nominated_row(self) -> int | None:
-        name = self._pod.pod.status.nominated_node_name
-        return self._snapshot.nodes.row_of(name) if name else None
+        name = self.pod.pod.status.nominated_node_name
+        return self.snapshot.nodes.row_of(name) if name else None
 
     def passes(self, row: int) -> bool:
         """Return whether one node passes, with and without the Pods nominated to it."""
         rows = np.array([row], dtype=np.int64)
-        if self._rivals(self._snapshot.nodes.names[row]) and self._refused_with_rivals(row):
+        if self.rivals(self.snapshot.nodes.names[row]) and self._refused_with_rivals(row):
             return False
         return bool(self._run(rows, np.ones(1, dtype=np.bool_), self._found.states, []).all())
 
@@ -145,49 +155,51 @@ class _FilterRun:
         """Return who still stands of `standing`; `refusals` says why the others do not."""
         standing = self._apply_node_set(standing)
         standing = self._apply_unreadable(standing)
-        for name in self._snapshot.nominated:
-            row = self._snapshot.nodes.row_of(name)
-            if row is not None and standing[row] and self._rivals(name):
+        for name in self.snapshot.nominated:
+            row = self.snapshot.nodes.row_of(name)
+            if row is not None and standing[row] and self.rivals(name):
                 refused = self._refused_with_rivals(row)
                 self.refusals += [self._widened(refusal, row) for refusal in refused]
                 standing[row] = not refused
         return self._run(ALL_ROWS, standing, self._found.states, self.refusals)
 
     def _run(self, rows: Rows, standing: BoolArray, states: Mapping[str, object], refusals: list[Refusal]) -> BoolArray:
-        for plugin in self._plugins:
-            found = self._call(plugin, states.get(plugin.name), rows, standing.shape)
+        for plugin in self.plugins:
+            found = self.ask(plugin, states.get(plugin.name), self.snapshot, rows, standing.shape)
             self._observer.ran("Filter", plugin.name, SUCCESS)
-            if not found:
-                continue
-            survivors = standing.copy()
-            for rejection in found:
-                mask = rejection.mask & standing
-                if mask.any():
-                    refusals.append(Refusal(plugin.name, rejection.code, rejection.reason, mask, rejection.rule))
-                    survivors &= ~mask
-            standing = survivors
+            standing = sifted(plugin.name, found, standing, refusals)
         return standing
 
-    def _call(self, plugin: FilterPlugin, state: object, rows: Rows, shape: tuple[int, ...]) -> list[Rejection]:
+    def ask(
+        self, plugin: FilterPlugin, state: object, snapshot: Snapshot, rows: Rows, shape: tuple[int, ...]
+    ) -> list[Rejection]:
+        """Return one plugin's rejections among `rows`; the masks have `shape`."""
         try:
-            found = plugin.filter(state, self._pod, self._snapshot, rows)
+            found = plugin.filter(state, self.pod, snapshot, rows)
             return rejections(plugin, found, shape)
         except PluginError:
             raise
         except Exception as error:  # a plugin's fault fails this attempt only
             raise raised(plugin, "Filter", error) from error
 
-    def _with_rival(self, plugin: FilterPlugin, state: object, rival: PodInfo, row: int) -> object:
-        try:
-            return plugin.add_pod(state, rival, row, self._snapshot)
-        except Exception as error:  # a plugin's fault fails this attempt only
-            raise raised(plugin, "Filter", error) from error
+    def counting(self, states: Mapping[str, object], pod: PodInfo, row: int, sign: int) -> Mapping[str, object]:
+        """Return PreFilter's states once `pod` has been placed on `row` (sign 1) or removed from it (-1)."""
+        if not self._counting:
+            return states
+        changed: dict[str, object] = dict(states)
+        for plugin in self._counting:
+            count = plugin.add_pod if sign > 0 else plugin.remove_pod
+            try:
+                changed[plugin.name] = count(states.get(plugin.name), pod, row, self.snapshot)
+            except Exception as error:  # a plugin's fault fails this attempt only
+                raise raised(plugin, "Filter", error) from error
+        return changed
 
     def _apply_node_set(self, standing: BoolArray) -> BoolArray:
         names = self._found.node_names
         if names is None:
             return standing
-        nodes = self._snapshot.nodes
+        nodes = self.snapshot.nodes
         inside = np.zeros(nodes.n_rows, dtype=np.bool_)
         inside[[row for row in map(nodes.row_of, names) if row is not None]] = True
         by = self._found.restricted_by
@@ -195,7 +207,7 @@ class _FilterRun:
         return self._refuse(standing, ~inside, by[0], reason)
 
     def _apply_unreadable(self, standing: BoolArray) -> BoolArray:
-        unreadable = self._snapshot.nodes.n_unreadable_pods > 0
+        unreadable = self.snapshot.nodes.n_unreadable_pods > 0
         return self._refuse(standing, unreadable, UNREADABLE_PODS, _UNREADABLE_REASON)
 
     def _refuse(self, standing: BoolArray, refused: BoolArray, plugin: str, reason: str) -> BoolArray:
@@ -205,24 +217,41 @@ class _FilterRun:
         self.refusals.append(Refusal(plugin, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason, mask))
         return standing & ~mask
 
-    def _rivals(self, node_name: str) -> list[PodInfo]:
+    def rivals(self, node_name: str) -> list[PodInfo]:
         """Return the Pods nominated to a node that this Pod may not push aside."""
-        nominated = self._snapshot.nominated.get(node_name, {})
-        return [pod for pod in nominated.values() if pod.uid != self._pod.uid and pod.priority >= self._pod.priority]
+        nominated = self.snapshot.nominated.get(node_name, {})
+        return [pod for pod in nominated.values() if pod.uid != self.pod.uid and pod.priority >= self.pod.priority]
 
     def _refused_with_rivals(self, row: int) -> list[Refusal]:
-        states = dict(self._found.states)
+        states = self.states
         refusals: list[Refusal] = []
-        with self._snapshot.trial() as trial:
-            for rival in self._rivals(self._snapshot.nodes.names[row]):
+        with self.snapshot.trial() as trial:
+            for rival in self.rivals(self.snapshot.nodes.names[row]):
                 trial.place(rival, row)
-                for plugin in self._plugins:
-                    states[plugin.name] = self._with_rival(plugin, states.get(plugin.name), rival, row)
+                states = self.counting(states, rival, row, 1)
             rows = np.array([row], dtype=np.int64)
             self._run(rows, np.ones(1, dtype=np.bool_), states, refusals)
         return refusals
 
     def _widened(self, refusal: Refusal, row: int) -> Refusal:
-        mask = np.zeros(self._snapshot.nodes.n_rows, dtype=np.bool_)
+        mask = np.zeros(self.snapshot.nodes.n_rows, dtype=np.bool_)
         mask[row] = True
         return Refusal(refusal.plugin, refusal.code, refusal.reason, mask, refusal.rule)
+
+
+def _counts(plugin: FilterPlugin) -> bool:
+    kind, base = type(plugin), FilterPlugin
+    return kind.add_pod is not base.add_pod or kind.remove_pod is not base.remove_pod
+
+
+def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
+    """Return who still stands after one plugin's rejections, and append what it refused to `refusals`."""
+    if not found:
+        return standing
+    survivors = standing.copy()
+    for rejection in found:
+        mask = rejection.mask & standing
+        if mask.any():
+            refusals.append(Refusal(plugin, rejection.code, rejection.reason, mask, rejection.rule))
+            survivors &= ~mask
+    return survivors

@@ -17,6 +17,7 @@ Code that raises fails that Pod's attempt with `SchedulerError`, never the proce
 
 from __future__ import annotations
 
+import enum
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,9 +34,26 @@ if TYPE_CHECKING:
     import msgspec
 
     from scheduler.framework.diagnosis import Diagnosis
+    from scheduler.framework.evictions import Evictions
     from scheduler.framework.queued import QueuedEntity
 
 MAX_NODE_SCORE = 100
+
+
+class FreedBy(enum.Enum):
+    """Which Pods a Filter plugin's verdict on a node depends on, and how it reads them.
+
+    But for ANY_ROW, Pods that leave a node never make a plugin refuse it.
+    """
+
+    NOTHING = enum.auto()
+    """None."""
+    ROOM = enum.auto()
+    """Those on the node, through nothing but the columns `requested` and `n_pods`; its state does not know them."""
+    ITS_ROW = enum.auto()
+    """Those on the node."""
+    ANY_ROW = enum.auto()
+    """Those on other nodes, too."""
 
 
 class Plugin:
@@ -81,6 +99,9 @@ class PreFilterPlugin(Plugin, ABC):
 
 
 class FilterPlugin(Plugin, ABC):
+    freed_by: ClassVar[FreedBy] = FreedBy.ANY_ROW
+    """What has to leave for a refusal to end; a narrower answer than ANY_ROW makes preemption much faster."""
+
     @abstractmethod
     def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         """Return who is turned away and why; masks are bool (len(rows),). `state` is PreFilter's."""
@@ -112,8 +133,13 @@ class ScorePlugin(Plugin, ABC):
 
 class PostFilterPlugin(Plugin, ABC):
     @abstractmethod
-    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> PostFilterResult:
-        """Look for a way out where no node is feasible; the first plugin without a refusal ends the search."""
+    def postfilter(
+        self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions
+    ) -> PostFilterResult:
+        """Look for a way out where no node is feasible; the first plugin without a refusal ends the search.
+
+        `evictions` tells what the filters would say without some Pods.
+        """
 
 
 class ReservePlugin(Plugin, ABC):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from scheduler.framework.instructions import PatchPod
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.pods import PodInfo
 
 
 class Code(enum.IntEnum):
@@ -52,10 +53,16 @@ class PostFilterResult:
         Why it found none; UNSCHEDULABLE lets the next plugin try, its reasons end the message to the Pod's owner.
     nominated_node_name
         The node that is promised to the Pod; "" takes an earlier promise back, None leaves it.
+    message
+        What the Pod's owner reads of the way out.
+    victims
+        Pods on that node that must go first, the most important one first.
     """
 
     refusal: Status | None = None
     nominated_node_name: str | None = None
+    message: str = ""
+    victims: tuple[PodInfo, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

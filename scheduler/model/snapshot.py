@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from scheduler.errors import StaleSnapshotError
-from scheduler.model.arrays import IntArray, Rows
+from scheduler.model.arrays import IntArray, Rows, read_only
 from scheduler.model.catalog import Catalog
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
@@ -26,13 +26,16 @@ class Trial:
         self._state = state
         self._renew = renew
         self._undo: list[tuple[Callable[[PodInfo, int], None], PodInfo, int]] = []
+        self._pods_before: dict[int, dict[str, PodInfo]] = {}
 
     def place(self, pod: PodInfo, row: int) -> None:
+        self._note_order(row)
         self._state.place(pod, row)
         self._undo.append((self._state.displace, pod, row))
         self._renew()
 
     def remove(self, pod: PodInfo, row: int) -> None:
+        self._note_order(row)
         self._state.displace(pod, row)
         self._undo.append((self._state.place, pod, row))
         self._renew()
@@ -41,7 +44,16 @@ class Trial:
         while self._undo:
             step, pod, row = self._undo.pop()
             step(pod, row)
+        for row, pods in self._pods_before.items():
+            if pods:
+                self._state.pods[row] = pods
+        self._pods_before.clear()
         self._renew()
+
+    def _note_order(self, row: int) -> None:
+        """Remember the order of a row's Pods: a removed one comes back as the last."""
+        if row not in self._pods_before:
+            self._pods_before[row] = dict(self._state.pods.get(row, ()))
 
 
 class Snapshot:
@@ -50,10 +62,10 @@ class Snapshot:
     `now_s` is the core's only clock: monotonic seconds at which the cycle began.
     """
 
-    def __init__(self, state: ClusterState, signals: SignalTable, now_s: float) -> None:
+    def __init__(self, state: ClusterState, signals: SignalTable, now_s: float, nodes: NodeView | None = None) -> None:
         self._state = state
         self._epoch = state.epoch
-        self._nodes = NodeView(state.nodes)
+        self._nodes = nodes
         self.signals = signals
         self.now_s = now_s
 
@@ -62,6 +74,8 @@ class Snapshot:
         """The node columns; raises StaleSnapshotError once the world has moved on."""
         if self._state.epoch != self._epoch:
             raise StaleSnapshotError(f"snapshot of epoch {self._epoch} used at epoch {self._state.epoch}")
+        if self._nodes is None:
+            self._nodes = NodeView(self._state.nodes)
         return self._nodes
 
     @property
@@ -110,9 +124,18 @@ class Snapshot:
         finally:
             trial.undo()
 
+    def supposing(self, requested: IntArray, n_pods: IntArray) -> Snapshot:
+        """Return the snapshot with other sums in its node columns, for plugins that read nothing else about Pods.
+
+        `requested` is int64 (n_resources, n_rows), `n_pods` int64 (n_rows,).
+        """
+        nodes = NodeView(self._state.nodes)
+        nodes.requested, nodes.n_pods = read_only(requested), read_only(n_pods)
+        return Snapshot(self._state, self.signals, self.now_s, nodes)
+
     def _renew(self) -> None:
         self._epoch = self._state.epoch
-        self._nodes = NodeView(self._state.nodes)
+        self._nodes = None
 
     def detach(self) -> Snapshot:
         """Return a deep copy that lives on its own, for other threads and processes."""

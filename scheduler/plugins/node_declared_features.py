@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.objects import Node, PodSpec
@@ -26,6 +26,8 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     Source: kube-scheduler v1.37 nodedeclaredfeatures/nodedeclaredfeatures.go and k8s.io/component-helpers
     nodedeclaredfeatures/features (behaviour).
     """
+
+    freed_by = FreedBy.NOTHING
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         """Return bool (n_rows,), True where a feature is missing, as the state."""

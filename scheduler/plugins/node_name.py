@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scheduler.framework.events import Action, EventInterest, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import Code, PreFilterResult, Rejection
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
@@ -21,6 +21,8 @@ class NodeName(PreFilterPlugin, FilterPlugin):
 
     Source: kube-scheduler v1.37 nodename/node_name.go (behaviour).
     """
+
+    freed_by = FreedBy.NOTHING
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult:
         wanted = pod.pod.spec.node_name

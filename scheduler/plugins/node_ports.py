@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.index import Index
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.pods import PodInfo
@@ -20,6 +20,12 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 EVERY_ADDRESS = "0.0.0.0"
 """Conflicts with every address; `::` is an address like any other, as in kube-scheduler."""
 
+Port = tuple[str, str, int]
+"""(protocol, host IP, host port)."""
+
+Freed = frozenset[tuple[int, Port]]
+
+_NOTHING_FREED: Freed = frozenset()
 _NOWHERE: IntArray = np.zeros(0, dtype=np.int64)
 
 
@@ -35,7 +41,8 @@ class HostPorts(Index):
     """Host ports in use, counted in Pods.
 
     A deliberate difference: kube-scheduler keeps a set, so that of two Pods which share a port (they came
-    past the scheduler) the first to go frees it; here it stays taken until the last one goes.
+    past the scheduler) the first to go frees it; here it stays taken until the last one goes. Only in the trials of
+    a preemption it is as there, so that the same Pods are its victims.
     """
 
     def __init__(self) -> None:
@@ -73,6 +80,13 @@ class HostPorts(Index):
             rows = port.rows[address] = np.array(sorted(found), dtype=np.int64)
         return rows
 
+    def is_held(self, wanted: Port, row: int, freed: Container[Port]) -> bool:
+        """Return whether a port conflicts with one in use on a row, those in `freed` left out."""
+        protocol, address, number = wanted
+        held = self._ports[protocol, number].n_pods
+        addresses = held if address == EVERY_ADDRESS else (address, EVERY_ADDRESS)
+        return any(row in held.get(one, ()) and (protocol, one, number) not in freed for one in addresses)
+
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
     """Refuses nodes on which a host port that the Pod wants is taken.
@@ -80,20 +94,32 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     Source: kube-scheduler v1.37 nodeports/node_ports.go and HostPortInfo of framework/types.go (behaviour).
     """
 
+    freed_by = FreedBy.ITS_ROW
     indexes = (HostPorts,)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        return PreFilterResult() if pod.host_ports else SKIP
+        """Return as the state the ports, with their rows, that Pods which left in a trial have freed."""
+        return PreFilterResult(_NOTHING_FREED) if pod.host_ports else SKIP
 
-    def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+    def filter(self, state: Freed, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         index = snapshot.index(HostPorts)
-        taken = [found for port in pod.host_ports if len(found := index.conflicting_rows(*port))]
+        taken = [(port, found) for port in pod.host_ports if len(found := index.conflicting_rows(*port))]
         if not taken:
             return ()
         mask = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
-        for found in taken:
+        for _, found in taken:
             mask[found] = True
+        for row in {row for row, _ in state}:
+            freed = {port for there, port in state if there == row}
+            mask[row] = any(row in found and index.is_held(port, row, freed) for port, found in taken)
         return (Rejection(mask[rows], Code.UNSCHEDULABLE, REASON),)
+
+    def add_pod(self, state: Freed, pod: PodInfo, row: int, snapshot: Snapshot) -> Freed:
+        return state - {(row, port) for port in pod.host_ports}
+
+    def remove_pod(self, state: Freed, pod: PodInfo, row: int, snapshot: Snapshot) -> Freed:
+        """Note its ports as free even where another Pod shares them, as in kube-scheduler's trials."""
+        return state | {(row, port) for port in pod.host_ports}
 
     def events(self) -> Sequence[EventInterest]:
         return (

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PreScorePlugin, ScorePlugin
+from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, FreedBy, PreScorePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, Code, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
@@ -40,6 +40,8 @@ class SignalFilter(FilterPlugin):
     its hysteresis is made when samples are published (`SignalTable.tripped`); here it is only read. A rule
     whose valve is open does not refuse.
     """
+
+    freed_by = FreedBy.NOTHING
 
     def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         signals = snapshot.signals

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, ScorePlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, ScorePlugin
 from scheduler.framework.status import Code, Rejection, ScoreTerm
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.objects import Node, Taint, Toleration
@@ -57,6 +57,8 @@ class NodeUnschedulable(FilterPlugin):
     Source: kube-scheduler v1.37 nodeunschedulable/node_unschedulable.go (behaviour).
     """
 
+    freed_by = FreedBy.NOTHING
+
     def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         cordoned: BoolArray = snapshot.nodes.unschedulable[rows]
         if not cordoned.any() or tolerates(_tolerations(pod), _CORDONED):
@@ -90,6 +92,8 @@ class TaintToleration(FilterPlugin, ScorePlugin):
 
     Source: kube-scheduler v1.37 tainttoleration/taint_toleration.go (behaviour).
     """
+
+    freed_by = FreedBy.NOTHING
 
     def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         tolerations = _tolerations(pod)

@@ -45,7 +45,7 @@ class Culprit(PreFilterPlugin, FilterPlugin, PostFilterPlugin, PreScorePlugin, S
     def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
         return self._at("AddPod", state)
 
-    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Any) -> Any:
+    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Any, evictions: Any) -> Any:
         return self._at("PostFilter", PostFilterResult(Status(Code.UNSCHEDULABLE)))
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Any) -> Any:

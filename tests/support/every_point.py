@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from scheduler.framework.diagnosis import Diagnosis
+from scheduler.framework.evictions import Evictions
 from scheduler.framework.instructions import Bind, Instruction, PatchPod
 from scheduler.framework.plugin import (
     BindPlugin,
@@ -85,7 +86,9 @@ class EveryPoint(
         self._note("Filter", pod, state=state, n_rows=len(refused))
         return [Rejection(refused, Code.UNSCHEDULABLE, "node(s) refused at every point")]
 
-    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> PostFilterResult:
+    def postfilter(
+        self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions
+    ) -> PostFilterResult:
         self._note("PostFilter", pod, state=state, refused=diagnosis.message())
         return PostFilterResult(Status(Code.UNSCHEDULABLE, ("no way out.",)))
 

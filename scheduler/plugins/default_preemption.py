@@ -1,0 +1,231 @@
+"""DefaultPreemption: Pods of lower priority that have to go so that a Pod fits on a node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+
+from scheduler.framework.diagnosis import Diagnosis, Refusal
+from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
+from scheduler.framework.evictions import Evictions
+from scheduler.framework.intree_args import DefaultPreemptionArgs
+from scheduler.framework.plugin import PostFilterPlugin
+from scheduler.framework.status import Code, PostFilterResult, Status
+from scheduler.model.arrays import BoolArray, IntArray
+from scheduler.model.hashing import mix64
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+from scheduler.plugins.disruption_budgets import Budgets, UsageByPriority
+
+REASON_NEVER = "not eligible due to preemptionPolicy=Never."
+REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
+REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+REASON_PREFILTER = "not found"
+"""What kube-scheduler's DynamicResources says at PostFilter where PreFilter ended early; nobody else is asked then."""
+
+_LOWEST_PRIORITY = -(2**31)
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node on which the Pod fits once the victims, most important first, have gone."""
+
+    row: int
+    victims: tuple[PodInfo, ...]
+    n_violations: int
+
+
+@dataclass(slots=True)
+class Search:
+    """What came of trying nodes: `refusals`, masks bool (n_rows,), say why the others are no candidates."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+
+
+class DefaultPreemption(PostFilterPlugin):
+    """Nominates the node where the least is lost, and names the Pods that must leave it.
+
+    Nodes that cannot be freed, whatever leaves, are found in columns; the others are tried from a place on that the
+    Pod's UID decides (at random in kube-scheduler), until there are enough.
+
+    Source: kube-scheduler v1.37 defaultpreemption/default_preemption.go and framework/preemption/preemption.go
+    (behaviour).
+    """
+
+    indexes = (UsageByPriority,)
+    kinds = ("PodDisruptionBudget",)
+    Args = DefaultPreemptionArgs
+
+    def __init__(self, args: DefaultPreemptionArgs | None = None) -> None:
+        self._args = args or DefaultPreemptionArgs()
+
+    def postfilter(
+        self, state: object, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions
+    ) -> PostFilterResult:
+        if diagnosis.prefilter is not None and diagnosis.prefilter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return PostFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_PREFILTER,)))
+        ineligible = _why_not_eligible(pod, snapshot, diagnosis)
+        if ineligible:
+            return _refused(ineligible)
+        search = self.search(pod, snapshot, diagnosis, evictions)
+        if not search.candidates:
+            return _refused(_refusal_text(snapshot, search), nomination="")
+        chosen = pick(search.candidates, snapshot, pod.seed)
+        name = snapshot.nodes.names[chosen.row]
+        found = f"found a potential placement for pod on node {name}, preempting {len(chosen.victims)} victims"
+        return PostFilterResult(None, name, f"preemption: {found}", chosen.victims)
+
+    def search(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions) -> Search:
+        """Try nodes that the removal of Pods may free, until there are enough candidates."""
+        search = Search()
+        open_ = self._open_rows(pod, snapshot, diagnosis, evictions, search)
+        n_potential = int(np.count_nonzero(_potential(snapshot, diagnosis)))
+        share = n_potential * self._args.min_candidate_nodes_percentage // 100
+        n_wanted = min(n_potential, max(share, self._args.min_candidate_nodes_absolute))
+        start = pod.seed % max(len(open_), 1)
+        rows = [*open_[start:].tolist(), *open_[:start].tolist()]
+        budgets = Budgets(snapshot.catalog)
+        is_harmless = False
+        while rows and not (is_harmless and len(search.candidates) >= n_wanted):
+            n_now = max(n_wanted - len(search.candidates), _AT_ONCE)
+            found = _try_rows(rows[:n_now], pod, snapshot, evictions, budgets)
+            rows = rows[n_now:]
+            search.refusals += found.refusals
+            for candidate in found.candidates:
+                search.candidates.append(candidate)
+                is_harmless = is_harmless or candidate.n_violations == 0
+                if is_harmless and len(search.candidates) >= n_wanted:
+                    break
+        return search
+
+    def events(self) -> Sequence[EventInterest]:
+        return (EventInterest(Resource.ASSIGNED_POD, Action.DELETE, _never),)
+
+    def _open_rows(
+        self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions, search: Search
+    ) -> IntArray:
+        """Return the potential rows that have to be tried; `search` gets the refusals of the others."""
+        nodes, usage = snapshot.nodes, snapshot.index(UsageByPriority)
+        potential = _potential(snapshot, diagnosis)
+        spared = potential & (usage.n_pods_below(pod.priority, nodes.n_rows) == 0)
+        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        if spared.any():
+            search.refusals.append(Refusal(self.name, code, REASON_NO_VICTIMS, spared))
+        open_ = potential & ~spared
+        if open_.any():
+            hopeless = evictions.hopeless(np.flatnonzero(open_), *usage.left_below(pod.priority, nodes))
+            search.refusals += hopeless
+            for refusal in hopeless:
+                open_ = open_ & ~refusal.mask
+        return np.flatnonzero(open_)
+
+
+def pick(candidates: Sequence[Candidate], snapshot: Snapshot, seed: int) -> Candidate:
+    """Return the candidate on which the least is lost; the Pod's seed decides among equals."""
+    least = min(_loss(candidate) for candidate in candidates)
+    best = [candidate for candidate in candidates if _loss(candidate) == least]
+    rows = np.array([candidate.row for candidate in best], dtype=np.int64)
+    return best[int(np.argmin(mix64(snapshot.nodes.name_hash[rows] ^ np.uint64(seed))))]
+
+
+def _loss(candidate: Candidate) -> tuple[int, int, int, int, float]:
+    """Return what kube-scheduler compares, one after the other, smallest best."""
+    victims = candidate.victims
+    top = victims[0].priority if victims else _LOWEST_PRIORITY
+    total = sum(victim.priority - _LOWEST_PRIORITY for victim in victims)
+    earliest_s = min((_started_s(victim) for victim in victims if victim.priority == top), default=math.inf)
+    return candidate.n_violations, top, total, len(victims), -earliest_s
+
+
+def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: Evictions, budgets: Budgets) -> Search:
+    victims: dict[int, list[PodInfo]] = {}
+    protected: dict[int, set[str]] = {}
+    for row in rows:
+        here = sorted((one for one in snapshot.pods_on(row) if one.priority < pod.priority), key=_importance)
+        violations = budgets.violated_by(here)
+        victims[row] = here
+        protected[row] = {victim.uid for victim, is_violation in zip(here, violations, strict=True) if is_violation}
+    # Stable: those whose removal breaks a budget are the first to come back, the most important one first.
+    removable = {row: sorted(here, key=lambda one: one.uid not in protected[row]) for row, here in victims.items()}
+    needed, refusals = evictions.needed(removable)
+    search = Search([], refusals)
+    for row, going in needed.items():
+        n_violations = sum(victim.uid in protected[row] for victim in going)
+        search.candidates.append(Candidate(row, tuple(sorted(going, key=_importance)), n_violations))
+    return search
+
+
+def _importance(pod: PodInfo) -> tuple[int, float]:
+    """Return the key that puts the most important Pod first; equal ones keep their order."""
+    return -pod.priority, _started_s(pod)
+
+
+def _started_s(pod: PodInfo) -> float:
+    """Return when a Pod was started, as UNIX time; infinity if it wasn't yet."""
+    text = pod.pod.status.start_time
+    return datetime.fromisoformat(text).timestamp() if text else math.inf
+
+
+def _potential(snapshot: Snapshot, diagnosis: Diagnosis) -> BoolArray:
+    """Return bool (n_rows,): the nodes that the removal of Pods may free."""
+    if diagnosis.prefilter is not None:
+        return snapshot.nodes.alive.copy()
+    may = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
+    may_not = may.copy()
+    for refusal in diagnosis.refusals:
+        mask = may if refusal.code is Code.UNSCHEDULABLE else may_not
+        mask |= refusal.mask
+    potential: BoolArray = may & ~may_not
+    return potential
+
+
+def _why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) -> str:
+    if pod.pod.spec.preemption_policy == "Never":
+        return REASON_NEVER
+    row = snapshot.nodes.row_of(pod.pod.status.nominated_node_name)
+    if row is None:
+        return ""
+    verdict = diagnosis.of_row(row)
+    if verdict is not None and verdict[1] is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    waits = any(one.priority < pod.priority and _is_leaving(one) for one in snapshot.pods_on(row))
+    return REASON_TERMINATING if waits else ""
+
+
+def _is_leaving(pod: PodInfo) -> bool:
+    """Return whether a Pod is being deleted because a scheduler preempted it."""
+    if pod.pod.metadata.deletion_timestamp is None:
+        return False
+    conditions = pod.pod.status.conditions or ()
+    return any(
+        one.type == "DisruptionTarget" and one.status == "True" and one.reason == "PreemptionByScheduler"
+        for one in conditions
+    )
+
+
+def _refused(text: str, nomination: str | None = None) -> PostFilterResult:
+    return PostFilterResult(Status(Code.UNSCHEDULABLE, (f"preemption: {text}",)), nomination)
+
+
+def _refusal_text(snapshot: Snapshot, search: Search) -> str:
+    """Return the count of reasons of the nodes that were tried; of the rest only that it would not help."""
+    rest = snapshot.nodes.alive.copy()
+    for refusal in search.refusals:
+        rest &= ~refusal.mask
+    refusals = search.refusals
+    if rest.any():
+        not_helpful = Refusal("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_NOT_HELPFUL, rest)
+        refusals = [*refusals, not_helpful]
+    return Diagnosis(snapshot.nodes.n_alive, tuple(refusals)).message()
+
+
+def _never(_pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
+    """Victims that leave bring the Pod back by the plugins that had refused it."""
+    return QueueingHint.SKIP
