@@ -115,7 +115,8 @@ def _run_parser() -> _Parser:
     parser.add_argument(
         f"--{CONFIG_FLAG}",
         metavar="FILE",
-        help=f"Configuration file: apiVersion vane.dev/v1, kind VaneConfiguration ({CONFIG_VARIABLE})",
+        help="Configuration file: kind VaneConfiguration of vane.dev/v1, or a KubeSchedulerConfiguration of"
+        f" kubescheduler.config.k8s.io/v1 as it is ({CONFIG_VARIABLE})",
     )
     for option in OPTIONS:
         names = [f"--{option.flag}"]

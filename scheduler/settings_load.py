@@ -22,8 +22,10 @@ from pydantic_settings import InitSettingsSource
 from scheduler.errors import ConfigError
 from scheduler.settings import LeaderElectionSettings, Settings
 from scheduler.settings_file import Location, dotted, read_document
+from scheduler.settings_kube import KubeDocument, read_kube_scheduler
 from scheduler.settings_options import OPTIONS, Option, Take
-from scheduler.settings_scheduler import SchedulerSettings, read_scheduler
+from scheduler.settings_scheduler import API_VERSION as KUBE_API_VERSION
+from scheduler.settings_scheduler import KIND as KUBE_KIND
 from scheduler.settings_values import duration_text
 
 API_VERSION: Final = "vane.dev/v1"
@@ -42,11 +44,12 @@ CONFIG_VARIABLE: Final = "VANE_CONFIG"
 
 @dataclass(slots=True)
 class _Source:
-    """What one source says, by the file's names, and where it says so."""
+    """What one source says, by the file's names, and where it says so; `has_paths`: places end with the path."""
 
     values: dict[str, Any] = field(default_factory=dict)
     places: dict[Location, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    has_paths: bool = False
 
     def set(self, option: Option, value: object, place: str) -> None:
         group = self.values
@@ -67,8 +70,7 @@ def load(flags: Mapping[str, FlagValue], environ: Mapping[str, str]) -> Settings
     config = flags.get(CONFIG_FLAG) or environ.get(CONFIG_VARIABLE)
     sources = [_from_flags(flags), _from_environment(environ)]
     if config:
-        sources.append(_from_file(Path(str(config)).expanduser()))
-        sources.append(_from_profiles(sources[-1]))
+        sources += _from_file(Path(str(config)).expanduser())
     problems = [problem for source in sources for problem in source.problems]
     try:
         # The first source wins; pydantic-settings merges them field by field.
@@ -133,42 +135,55 @@ def _parse(option: Option, text: str) -> object:
     return text
 
 
-def _from_file(path: Path) -> _Source:
+def _from_file(path: Path) -> list[_Source]:
+    """Return what the file says as a VaneConfiguration, then what it says as a KubeSchedulerConfiguration."""
     source = _Source()
     try:
         document = read_document(path, source.places, source.problems)
     except ConfigError as error:
         source.problems.append(str(error))
-        return source
+        return [source]
     if not isinstance(document, dict):
         source.problems.append(f"{path}: must be a mapping, got {document!r}. Write {_HEAD}")
-        return source
-    kind, version = document.pop("kind", None), document.pop("apiVersion", None)
-    if kind == "KubeSchedulerConfiguration":
-        source.problems.append(f"{path}: kind KubeSchedulerConfiguration: not built yet. Write {_HEAD}")
-        return source
+        return [source]
+    kind, version = document.get("kind"), document.get("apiVersion")
+    if (version, kind) == (KUBE_API_VERSION, KUBE_KIND):
+        source.places[()] = str(path)
+        return _with_kube_scheduler(source, document, ())
     if (version, kind) != (API_VERSION, KIND):
+        wanted = f"{KIND} of {API_VERSION} or {KUBE_KIND} of {KUBE_API_VERSION}"
         found = f"apiVersion {version!r}, kind {kind!r}"
-        source.problems.append(f"{path}: must be {KIND} of {API_VERSION}, got {found}. Write {_HEAD}")
-        return source
-    if "scheduler" in document:
-        document["scheduler"] = read_scheduler(document["scheduler"], ("scheduler",), source.places, source.problems)
+        source.problems.append(f"{path}: must be {wanted}, got {found}. Write {_HEAD}")
+        return [source]
+    source.values = {name: value for name, value in document.items() if name not in ("apiVersion", "kind")}
     for location, place in source.places.items():
         # The models take Python's names too; the file has one spelling.
         name = str(location[-1])
         if "_" in name and location[:-1] not in _FREE_NAMES and location[0] != "scheduler":
             source.problems.append(f"{place}: {dotted(location)}: no such field, got {name!r}. Write {to_camel(name)}")
-    source.values = document
     for option in OPTIONS:
-        _anchor(document, option, path.parent)
-    return source
+        _anchor(source.values, option, path.parent)
+    if "scheduler" not in source.values:
+        return [source]
+    return _with_kube_scheduler(source, source.values["scheduler"], ("scheduler",))
 
 
-def _from_profiles(file: _Source) -> _Source:
-    """Return the first profile's name as the schedulerName of who gave none."""
-    block = file.values.get("scheduler", SchedulerSettings())
-    names = [profile.scheduler_name for profile in block.profiles if profile.scheduler_name]
-    return _Source({"schedulerName": names[0]} if names else {})
+def _with_kube_scheduler(file: _Source, value: object, at: Location) -> list[_Source]:
+    """Return the file, and a source of what its KubeSchedulerConfiguration says of Vane's own settings."""
+    found = read_kube_scheduler(value, at, file.places, file.problems)
+    file.values["scheduler"] = found.scheduler
+    for path in found.places if at else ():
+        if path in file.places:
+            told = f"stands in the block {dotted(at)} too. Write it once"
+            file.problems.append(f"{file.places[path]}: {dotted(path)}: {told}")
+    return [file, _as_source(found)]
+
+
+def _as_source(found: KubeDocument) -> _Source:
+    """Return a source; the first profile's name is the schedulerName of who gave none."""
+    names = [profile.scheduler_name for profile in found.scheduler.profiles if profile.scheduler_name]
+    name = {"schedulerName": names[0]} if names else {}
+    return _Source({**found.values, **name}, dict(found.places), has_paths=True)
 
 
 # Where the user chooses the names of fields.
@@ -264,7 +279,8 @@ def _place(loc: Location, sources: Sequence[_Source]) -> str:
         for length in range(len(loc), 0, -1):
             place = source.places.get(loc[:length])
             if place is not None:
-                return place if place.startswith(("--", "VANE_")) else f"{place}: {dotted(loc)}"
+                has_path = source.has_paths or place.startswith(("--", "VANE_"))
+                return place if has_path else f"{place}: {dotted(loc)}"
     return dotted(loc)
 
 

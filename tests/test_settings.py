@@ -216,12 +216,14 @@ def test_a_wrong_file_is_explained(tmp_path: Path, text: str, expected: str) -> 
 
 
 def test_a_file_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
-    kube = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: []\n"
-    config = write(tmp_path, "", kube)
-    advice = "Write apiVersion: vane.dev/v1 and kind: VaneConfiguration"
-    assert message({"config": config}) == f"{config}: kind KubeSchedulerConfiguration: not built yet. {advice}"
+    config = write(tmp_path, "", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n")
+    kinds = "VaneConfiguration of vane.dev/v1 or KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1"
+    assert message({"config": config}) == (
+        f"{config}: must be {kinds}, got apiVersion 'kubescheduler.config.k8s.io/v1beta3', kind"
+        " 'KubeSchedulerConfiguration'. Write apiVersion: vane.dev/v1 and kind: VaneConfiguration"
+    )
     write(tmp_path, "", "kind: Rules\n")
-    assert "must be VaneConfiguration of vane.dev/v1, got apiVersion None, kind 'Rules'" in message({"config": config})
+    assert f"must be {kinds}, got apiVersion None, kind 'Rules'" in message({"config": config})
     write(tmp_path, "", "- 1\n")
     assert "must be a mapping, got [1]" in message({"config": config})
     write(tmp_path, "", "")

@@ -110,17 +110,49 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
             id="another kind",
         ),
         pytest.param(
-            "scheduler: {percentageOfNodesToScore: 5}\n",
-            "3:13: scheduler.percentageOfNodesToScore: not built yet. Drop it",
-            id="a field that is not built",
+            "scheduler: {percentageOfNodesToScore: 101}\n",
+            "3:13: scheduler.percentageOfNodesToScore: must be a whole number from 0 to 100, got 101.",
+            id="a percentage beyond 100",
         ),
         pytest.param(
-            "scheduler: {extenders: []}\n", "3:13: scheduler.extenders: not built yet. Drop it", id="extenders"
+            "scheduler: {extenders: [{urlPrefix: 'http://x'}]}\n",
+            "3:13: scheduler.extenders: HTTP extenders of kube-scheduler: not built yet. Drop them",
+            id="extenders",
         ),
         pytest.param(
-            "scheduler: {leaderElection: {}}\n",
-            "3:13: scheduler.leaderElection: no such field here. Write leaderElection at the top of the file",
-            id="a field that stands elsewhere",
+            "scheduler: {leaderElection: {leaderElct: true}}\n",
+            "3:30: scheduler.leaderElection.leaderElct: no such field, got 'leaderElct'. Write leaderElect",
+            id="a slip in the election",
+        ),
+        pytest.param(
+            "scheduler: {leaderElection: {leaseDuration: 5}}\n",
+            "3:30: scheduler.leaderElection.leaseDuration: must be a duration with units as in 1m30s, at least 1s,",
+            id="a duration without a unit",
+        ),
+        pytest.param(
+            "scheduler: {leaderElection: {leaseDuration: 8s}}\n",
+            "3:30: scheduler.leaderElection.leaseDuration: the lease duration must be longer than the renew deadline,",
+            id="a lease shorter than its renewal",
+        ),
+        pytest.param(
+            "kubeconfig: /a\nscheduler: {clientConnection: {kubeconfig: /b}}\n",
+            "3:1: kubeconfig: stands in the block scheduler too. Write it once",
+            id="a setting in both places",
+        ),
+        pytest.param(
+            "scheduler: {healthzBindAddress: 0.0.0.0}\n",
+            "3:13: scheduler.healthzBindAddress: no such field in v1, as in kube-scheduler. Write --bind-address and",
+            id="a field of an older version",
+        ),
+        pytest.param(
+            "scheduler: {podInitialBackoffSeconds: 20}\n",
+            "3:13: scheduler.podInitialBackoffSeconds: the longest backoff must be the first at least, got 10 s and",
+            id="a first backoff beyond the longest",
+        ),
+        pytest.param(
+            "scheduler: {podMaxBackoffSeconds: 0}\n",
+            "3:13: scheduler.podMaxBackoffSeconds: must be a whole number from 1 on, got 0. Write another, or drop it",
+            id="no backoff",
         ),
         pytest.param(
             "scheduler: {profile: []}\n",
@@ -154,9 +186,9 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
             id="an empty name",
         ),
         pytest.param(
-            PROFILE % "percentageOfNodesToScore: 1",
-            "3:43: scheduler.profiles[0].percentageOfNodesToScore: not built yet. Drop it",
-            id="a field of the profile that is not built",
+            PROFILE % "percentageOfNodesToScore: -1",
+            "3:43: scheduler.profiles[0].percentageOfNodesToScore: must be a whole number from 0 to 100, got -1.",
+            id="a negative percentage",
         ),
         pytest.param(
             PROFILE % "plugins: {normalizeScore: {}}",
@@ -170,7 +202,7 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
             id="no point",
         ),
         pytest.param(
-            PROFILE % "plugins: {podGroupPostFilter: {}}",
+            PROFILE % "plugins: {podGroupPostFilter: {enabled: [{name: DynamicResources}]}}",
             "3:53: scheduler.profiles[0].plugins.podGroupPostFilter: not built yet. Drop it",
             id="a point that is not built",
         ),
@@ -199,12 +231,10 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
                 id=f"weight {weight}",
             )
             for weight, shown in [
-                ("0", "0"),
                 ("101", "101"),
                 ("-1", "-1"),
                 ("1.5", "1.5"),
                 ("true", "True"),
-                ("~", "None"),
             ]
         ),
         pytest.param(
@@ -232,8 +262,71 @@ def test_a_wrong_block_is_explained(tmp_path: Path, text: str, expected: str) ->
 def test_all_problems_of_the_block_come_at_once_with_those_of_the_file(tmp_path: Path) -> None:
     config = write(
         tmp_path,
-        "logging: {verbosity: 11}\nscheduler:\n  extenders: []\n  profiles: [{plugins: {bind: 1}, pluginConfig: 2}]\n",
+        "logging: {verbosity: 11}\nscheduler:\n  parallelism: 0\n  profiles: [{plugins: {bind: 1}, pluginConfig: 2}]\n",
     )
     found = message({"config": config}).splitlines()
     assert found[0] == "4 problems in the settings:"
-    assert [line.removeprefix(config).split(":")[1] for line in found[1:]] == ["5", "6", "6", "3"]
+    assert [line.removeprefix(config).split(":")[1] for line in found[1:]] == ["6", "6", "5", "3"]
+
+
+KUBE_HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+SETTINGS = """\
+clientConnection: {kubeconfig: conf/kube, qps: 1000, burst: 1000}
+leaderElection: {leaderElect: false, leaseDuration: 30s, renewDeadline: 0s, resourceName: "", resourceLock: leases}
+podInitialBackoffSeconds: 3
+podMaxBackoffSeconds: 60
+parallelism: 4
+percentageOfNodesToScore: 50
+extenders: []
+profiles: [{schedulerName: gpu, plugins: {score: {enabled: [{name: ImageLocality, weight: 0}]}, permit: ~}}]
+"""
+
+
+def in_block(text: str) -> str:
+    return "scheduler:\n" + "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def test_a_file_of_kube_scheduler_is_read_as_the_block_is(tmp_path: Path) -> None:
+    (tmp_path / "block").mkdir()
+    bare = load({"config": write(tmp_path, SETTINGS, KUBE_HEAD)}, {})
+    block = load({"config": write(tmp_path / "block", in_block(KUBE_HEAD + SETTINGS))}, {})
+    for settings in (bare, block):
+        assert settings.scheduler_name == "gpu"
+        assert settings.kubeconfig == Path("conf/kube")
+        election = settings.leader_election
+        assert (election.leader_elect, election.lease_duration_s, election.renew_deadline_s) == (False, 30.0, 10.0)
+        assert (election.resource_name, election.resource_namespace) == ("vane", "kube-system")
+        assert (settings.scheduler.initial_backoff_s, settings.scheduler.max_backoff_s) == (3.0, 60.0)
+        assert [line.weight for line in settings.scheduler.profiles[0].at("score").enabled] == [None]
+    assert [notice.split(": ")[1] for notice in bare.scheduler.notices] == [
+        "percentageOfNodesToScore",
+        "parallelism",
+        "clientConnection.qps",
+        "clientConnection.burst",
+    ]
+    assert block.scheduler.notices[1].endswith(
+        "vane.yaml:10:3: scheduler.parallelism: has no effect: one thread decides, over all nodes at once"
+    )
+
+
+def test_what_is_as_in_kube_scheduler_needs_no_notice(tmp_path: Path) -> None:
+    text = "parallelism: 16\npercentageOfNodesToScore: 0\nclientConnection: {qps: 50, burst: 100}\nprofiles: ~\n"
+    settings = load({"config": write(tmp_path, text, KUBE_HEAD)}, {})
+    assert settings.scheduler == SchedulerSettings()
+
+
+def test_flags_and_variables_win_over_a_file_of_kube_scheduler(tmp_path: Path) -> None:
+    config = write(tmp_path, SETTINGS.replace("gpu", "vane"), KUBE_HEAD)
+    settings = load({"config": config, "kubeconfig": "/k"}, {"VANE_LEADER_ELECT": "true"})
+    assert (settings.kubeconfig, settings.leader_election.leader_elect) == (Path("/k"), True)
+
+
+def test_problems_of_a_file_of_kube_scheduler_have_their_places(tmp_path: Path) -> None:
+    text = "clientConnection: {kubeconfig: [1]}\nleaderElection: {leaderElect: 1}\nrules: []\n"
+    config = write(tmp_path, text, KUBE_HEAD)
+    found = message({"config": config}).splitlines()
+    assert sorted(line.removeprefix(config)[:40] for line in found[1:]) == [
+        ":3:20: clientConnection.kubeconfig: must",
+        ":4:18: leaderElection.leaderElect: must ",
+        ":5:1: rules: no such field, got 'rules'.",
+    ]

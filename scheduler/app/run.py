@@ -21,6 +21,7 @@ from scheduler.app.observing import CountingQueue, counting_requests, counting_r
 from scheduler.app.profiles import build_profiles
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
+from scheduler.cluster.backoff import Timings
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
@@ -87,6 +88,8 @@ def run(settings: Settings) -> int:
         )
         if rules.signals and settings.prometheus.url is None:
             log.warning("no Prometheus is set, so all signals stay missing; write --prometheus URL")
+        for notice in settings.scheduler.notices:
+            log.warning(notice)
         outside = _Outside(identity, connection.as_replica(identity), clusters)
         return _Run(settings, profiles, outside, rules, loader).run()
 
@@ -188,7 +191,8 @@ class _Run:
         profiles = self._profiles
         indexes = dict.fromkeys(index for profile in profiles.values() for index in profile.indexes)
         cache = Cache([index() for index in indexes])
-        queue = SchedulingQueue(profiles, cache.nominator, observer=CountingQueue(metrics))
+        timings = Timings(settings.scheduler.initial_backoff_s, settings.scheduler.max_backoff_s)
+        queue = SchedulingQueue(profiles, cache.nominator, timings, CountingQueue(metrics))
         store = SignalStore(clock)
         store.set_rules(self._rules)
         world = World(cache, queue, store, RecordRing())
