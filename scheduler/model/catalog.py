@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -43,6 +43,13 @@ CatalogObject = (
 )
 
 T = TypeVar("T", bound=CatalogObject)
+D = TypeVar("D")
+
+Key = tuple[str, str]
+"""Namespace and name of an object."""
+
+_JOURNAL = 8_192
+"""Changes of one kind that are remembered at least; who asks less often has to look at all objects again."""
 
 
 class UnreadableObject(Struct, frozen=True):
@@ -72,6 +79,8 @@ class Catalog:
     def __init__(self) -> None:
         self._by_namespace: dict[type[Any], dict[str, dict[str, Any]]] = {}
         self._generations: dict[type[Any], int] = {}
+        self._journals: dict[type[Any], list[Key]] = {}
+        self._derived: dict[type[Any], Any] = {}
 
     def set(self, item: T) -> T | None:
         """Add or replace an object; return the one before."""
@@ -79,14 +88,14 @@ class Catalog:
         here = self._by_namespace.setdefault(kind, {}).setdefault(metadata.namespace, {})
         old: T | None = here.get(metadata.name)
         here[metadata.name] = item
-        self._touch(kind)
+        self._touch(kind, metadata.namespace, metadata.name)
         return old
 
     def remove(self, kind: type[T], namespace: str, name: str) -> T | None:
         """Remove an object; return it if it was known."""
         old: T | None = self._by_namespace.get(kind, {}).get(namespace, {}).pop(name, None)
         if old is not None:
-            self._touch(kind)
+            self._touch(kind, namespace, name)
         return old
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T | None:
@@ -106,5 +115,25 @@ class Catalog:
         """Return a number that grows with every change to an object of this kind."""
         return self._generations.get(kind, 0)
 
-    def _touch(self, kind: type[Any]) -> None:
+    def changed_since(self, kind: type[CatalogObject], generation: int) -> Sequence[Key] | None:
+        """Return who was set or removed after `generation`, maybe repeatedly; None where that is too long ago."""
+        n_changes = self.generation(kind) - generation
+        journal = self._journals.get(kind, [])
+        return None if n_changes > len(journal) else journal[len(journal) - n_changes :]
+
+    def derived(self, kind: type[D]) -> D:
+        """Return the one instance of `kind`, made at the first question.
+
+        For tables that plugins keep up to date by `changed_since`: what they answer follows from the objects alone.
+        """
+        found: D | None = self._derived.get(kind)
+        if found is None:
+            found = self._derived[kind] = kind()
+        return found
+
+    def _touch(self, kind: type[Any], namespace: str, name: str) -> None:
         self._generations[kind] = self._generations.get(kind, 0) + 1
+        journal = self._journals.setdefault(kind, [])
+        journal.append((namespace, name))
+        if len(journal) > 2 * _JOURNAL:
+            del journal[:_JOURNAL]

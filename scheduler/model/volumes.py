@@ -58,6 +58,7 @@ class AwsElasticBlockStore(Struct, frozen=True):
 
 
 class AzureDisk(Struct, frozen=True):
+    kind: str | None = None
     disk_name: str = ""
     disk_uri: str = msgspec.field(default="", name="diskURI")
 
@@ -91,6 +92,16 @@ class Csi(Struct, frozen=True):
     volume_handle: str = ""
 
 
+class InlineCsi(Struct, frozen=True):
+    """A volume that lives as long as its Pod; no claim stands behind it."""
+
+    driver: str = ""
+
+
+class OtherSource(Struct, frozen=True):
+    """A source of which only the presence counts."""
+
+
 class Volume(Struct, frozen=True):
     """A volume; sources that no plugin looks at are left out."""
 
@@ -103,8 +114,11 @@ class Volume(Struct, frozen=True):
     azure_disk: AzureDisk | None = None
     cinder: Cinder | None = None
     portworx_volume: Portworx | None = None
+    azure_file: OtherSource | None = None
+    vsphere_volume: OtherSource | None = None
     rbd: Rbd | None = None
     iscsi: Iscsi | None = None
+    csi: InlineCsi | None = None
 
 
 # -- objects of their own -----------------------------------------------------------------------------------

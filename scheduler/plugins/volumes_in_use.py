@@ -1,0 +1,124 @@
+"""VolumesInUse: which claims and disks the Pods on each row use, counted as Pods come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+from scheduler.framework.index import Index
+from scheduler.model.objects import Pod
+from scheduler.model.pods import PodInfo
+from scheduler.model.volumes import Volume
+from scheduler.plugins.volumes_claims import claim_names, claim_uses
+from scheduler.plugins.volumes_migration import is_in_tree
+
+K = TypeVar("K", bound=Hashable)
+
+Disk = tuple[str, ...]
+"""What makes two volumes within Pods the same disk: the kind of source and its names."""
+
+
+def disks(volume: Volume) -> Iterator[tuple[Disk, bool]]:
+    """Yield the disks that no two Pods of a node may share, and whether the volume only reads.
+
+    An RBD image is one disk for each of its monitors: one in common is enough. Who reads an EBS volume shares it
+    with nobody all the same.
+
+    Source: kube-scheduler v1.37 volumerestrictions/volume_restrictions.go isVolumeConflict (behaviour).
+    """
+    if volume.gce_persistent_disk is not None:
+        yield ("gce", volume.gce_persistent_disk.pd_name), volume.gce_persistent_disk.read_only
+    if volume.aws_elastic_block_store is not None:
+        yield ("ebs", volume.aws_elastic_block_store.volume_id), False
+    if volume.iscsi is not None:
+        yield ("iscsi", volume.iscsi.iqn), volume.iscsi.read_only
+    if volume.rbd is not None:
+        for monitor in volume.rbd.monitors or ():
+            yield ("rbd", monitor, volume.rbd.pool, volume.rbd.image), volume.rbd.read_only
+
+
+def pod_disks(pod: Pod) -> Iterator[tuple[Disk, bool]]:
+    for volume in pod.spec.volumes or ():
+        yield from disks(volume)
+
+
+def has_disk(pod: Pod) -> bool:
+    """Return whether a volume is of a kind whose disks are looked at, even if it names none."""
+    return any(
+        source is not None
+        for volume in pod.spec.volumes or ()
+        for source in (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd)
+    )
+
+
+def _is_attachable(pod: Pod) -> bool:
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_in_tree(volume)
+        for volume in pod.spec.volumes or ()
+    )
+
+
+class VolumesInUse(Index):
+    """Pods with volumes by row; how many volumes on a row use a claim or a disk.
+
+    Most Pods have none of these volumes and cost one look at the volumes they have.
+    """
+
+    def __init__(self) -> None:
+        self._pods: dict[int, dict[str, PodInfo]] = {}
+        self._claims: dict[tuple[str, str], dict[int, int]] = {}
+        self._readers: dict[Disk, dict[int, int]] = {}
+        self._writers: dict[Disk, dict[int, int]] = {}
+
+    def add_pod(self, pod: PodInfo, row: int) -> None:
+        if pod.pod.spec.volumes:
+            self._count(pod, row, 1)
+            if _is_attachable(pod.pod):
+                self._pods.setdefault(row, {})[pod.uid] = pod
+
+    def remove_pod(self, pod: PodInfo, row: int) -> None:
+        if pod.pod.spec.volumes:
+            self._count(pod, row, -1)
+            if _is_attachable(pod.pod):
+                del self._pods[row][pod.uid]
+                if not self._pods[row]:
+                    del self._pods[row]
+
+    def pods_on(self, row: int) -> Iterable[PodInfo]:
+        """Return the Pods on a row with volumes that may have to be attached there."""
+        return self._pods.get(row, {}).values()
+
+    def rows(self) -> Collection[int]:
+        """Return the rows that have such Pods."""
+        return self._pods.keys()
+
+    def users(self, namespace: str, claim: str) -> Collection[int]:
+        """Return the rows on which a volume uses the claim, that of an ephemeral volume included."""
+        return self._claims.get((namespace, claim), {}).keys()
+
+    def named_by(self, namespace: str, claim: str) -> Iterator[int]:
+        """Yield the rows on which a Pod names the claim; an ephemeral volume does not."""
+        for row in self.users(namespace, claim):
+            if any(claim in claim_names(pod.pod) for pod in self.pods_on(row) if pod.namespace == namespace):
+                yield row
+
+    def conflicting_rows(self, disk: Disk, is_reader: bool) -> Iterator[int]:
+        """Yield the rows where the disk cannot be had: who only reads shares it with others that do."""
+        yield from self._writers.get(disk, ())
+        if not is_reader:
+            yield from self._readers.get(disk, ())
+
+    def _count(self, pod: PodInfo, row: int, sign: int) -> None:
+        for use in claim_uses(pod.pod):
+            _add(self._claims, (pod.namespace, use.claim), row, sign)
+        for disk, is_reader in pod_disks(pod.pod):
+            _add(self._readers if is_reader else self._writers, disk, row, sign)
+
+
+def _add(counts: dict[K, dict[int, int]], key: K, row: int, sign: int) -> None:
+    here = counts.setdefault(key, {})
+    here[row] = here.get(row, 0) + sign
+    if here[row] == 0:
+        del here[row]
+    if not here:
+        del counts[key]
