@@ -15,15 +15,8 @@ from scheduler.settings_scheduler import API_VERSION, KIND, Reading, SchedulerSe
 _INT32: Final = 2**31 - 1
 _INT64: Final = 2**63 - 1
 
-_LEADER_ELECTION: Final = (
-    "leaderElect",
-    "leaseDuration",
-    "renewDeadline",
-    "retryPeriod",
-    "resourceLock",
-    "resourceName",
-    "resourceNamespace",
-)
+_DURATIONS: Final = ("leaseDuration", "renewDeadline", "retryPeriod")
+_LEADER_ELECTION: Final = ("leaderElect", *_DURATIONS, "resourceLock", "resourceName", "resourceNamespace")
 _CLIENT_CONNECTION: Final = ("kubeconfig", "acceptContentTypes", "contentType", "qps", "burst")
 _FIELDS: Final = (
     "profiles",
@@ -68,7 +61,7 @@ def read_kube_scheduler(
     reading = Reading(places, problems)
     if value is None:
         reading.problem(at, f"must be a mapping of fields, got None. Fields here: {', '.join(_FIELDS)}")
-    given = reading.mapping(value, at, _FIELDS)
+    given = reading.mapping(_whole_numbers(value), at, _FIELDS)
     for name, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
         if name in given and given[name] != expected:
             reading.problem((*at, name), f"must be {expected}, got {given[name]!r}. Write it, or drop the line")
@@ -88,6 +81,15 @@ def read_kube_scheduler(
     where = {path: reading.where((*at, *_INVERSE.get(path, path))) for path in found}
     settings = SchedulerSettings(profiles, float(initial_s), float(longest_s), tuple(reading.notices))
     return KubeDocument(settings, values, where)
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Return the value with 4 for 4.0, as kube-scheduler reads it."""
+    if isinstance(value, dict):
+        return {name: _whole_numbers(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(one) for one in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 _INVERSE: Final[Mapping[Location, Location]] = {("kubeconfig",): ("clientConnection", "kubeconfig")}
@@ -126,9 +128,15 @@ def _without_effect(reading: Reading, given: Mapping[str, Any], at: Location) ->
 
 
 def _leader_election(reading: Reading, value: object, at: Location) -> dict[Location, Any]:
-    """Return the settings; an empty text and 0s count as unset, as in kube-scheduler."""
+    """Return the settings; an empty name and 0s count as unset, as in kube-scheduler, where null is no duration."""
     given = reading.mapping(value, at, _LEADER_ELECTION)
-    return {("leaderElection", name): one for name, one in given.items() if one not in ("", "0s", "0")}
+    for name in _DURATIONS:
+        if isinstance(value, dict) and name in value and value[name] is None:
+            reading.problem(
+                (*at, name), "must be a duration with units as in 1m30s, got None. Write it, or drop the line"
+            )
+    unset = {name: ("0s", "0") if name in _DURATIONS else ("",) for name in given}
+    return {("leaderElection", name): one for name, one in given.items() if one not in unset[name]}
 
 
 def _client_connection(reading: Reading, value: object, at: Location) -> dict[Location, Any]:

@@ -82,7 +82,8 @@ def _known(value: Any, kind: inspect.Type, at: Location, config: PluginConfig, p
         inner = [one for one in kind.types if not isinstance(one, inspect.NoneType)]
         return _known(value, inner[0], at, config, problems)
     if isinstance(kind, inspect.ListType | inspect.VarTupleType) and isinstance(value, list):
-        return [_known(item, kind.item_type, (*at, i), config, problems) for i, item in enumerate(value)]
+        items = [{} if item is None and isinstance(kind.item_type, inspect.StructType) else item for item in value]
+        return [_known(item, kind.item_type, (*at, i), config, problems) for i, item in enumerate(items)]
     if not isinstance(kind, inspect.StructType) or not isinstance(value, dict):
         return value
     fields = {field.encode_name: field.type for field in kind.fields}

@@ -70,6 +70,14 @@ CASES: Final[dict[str, Case]] = {
     "longest backoff below the first": Case("podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 4\n"),
     "first backoff 0": Case("podInitialBackoffSeconds: 0\n"),
     "a backoff of half a second": Case("podInitialBackoffSeconds: 0.5\n"),
+    "numbers with a point": Case("parallelism: 4.0\npodMaxBackoffSeconds: 20.0\n"),
+    "a number of base 16": Case("podMaxBackoffSeconds: 0x20\n"),
+    "a backoff beyond int64": Case("podMaxBackoffSeconds: 9223372036854775808\n"),
+    "an alias": Case(
+        "parallelism: &a 4\npercentageOfNodesToScore: *a\n", "must be YAML, got an alias, to be written out"
+    ),
+    "a switch in words": Case("enableProfiling: yes\n"),
+    "an extender that is none": Case("extenders: 1\n"),
     "profiling off": Case("enableProfiling: false\nenableContentionProfiling: false\n"),
     "profiling as a number": Case("enableProfiling: 1\n"),
     "a cache that waits": Case("delayCacheUntilActive: true\n"),
@@ -88,6 +96,13 @@ CASES: Final[dict[str, Case]] = {
         "leaderElection: {leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 1s, resourceName: a,"
         " resourceNamespace: b}\n"
     ),
+    "an election with nulls": Case("leaderElection: {leaderElect: ~, leaseDuration: ~, resourceName: ~}\n"),
+    "an empty duration": Case("leaderElection: {leaseDuration: ''}\n"),
+    "a duration in parts": Case("leaderElection: {leaseDuration: 1m30s, retryPeriod: 1500ms}\n"),
+    "a lease below a second": Case(
+        "leaderElection: {leaseDuration: 900ms, renewDeadline: 500ms, retryPeriod: 100ms}\n", "must be a duration with"
+    ),
+    "the name of a lease as a number": Case("leaderElection: {resourceName: 5}\n"),
     "an election with what is unset": Case("leaderElection: {resourceLock: '', resourceName: '', leaseDuration: 0s}\n"),
     "a lease as long as its renewal": Case("leaderElection: {leaseDuration: 10s}\n"),
     "another lock": Case("leaderElection: {resourceLock: endpointsleases}\n"),
@@ -98,6 +113,9 @@ CASES: Final[dict[str, Case]] = {
     "two profiles": Case("profiles: [{schedulerName: a}, {schedulerName: b, percentageOfNodesToScore: 50}]\n"),
     "a name twice": Case("profiles: [{schedulerName: a}, {schedulerName: a}]\n"),
     "a profile without a name among several": Case("profiles: [{schedulerName: a}, {}]\n"),
+    "a profile that is null": Case("profiles: [~]\n"),
+    "a profile as text": Case("profiles: [vane]\n"),
+    "a name with a space": Case("profiles: [{schedulerName: 'a b'}]\n", "must be 1 to 253 characters without spaces"),
     "an empty name": Case("profiles: [{schedulerName: ''}]\n"),
     "a profile's percentage 101": Case("profiles: [{percentageOfNodesToScore: 101}]\n"),
     "an unknown field of a profile": Case("profiles: [{name: a}]\n"),
@@ -125,6 +143,9 @@ CASES: Final[dict[str, Case]] = {
     "an unknown plugin off": Case(plugins("{filter: {disabled: [{name: Nobody}]}}"), "no such plugin, got 'Nobody'"),
     "a plugin where it has nothing to do": Case(plugins("{bind: {enabled: [{name: ImageLocality}]}}")),
     "a plugin twice": Case(plugins("{filter: {enabled: [{name: NodeName}, {name: NodeName}]}}")),
+    "a plugin that is null": Case(plugins("{filter: {enabled: [~]}}")),
+    "arguments that are null": Case("profiles: [{pluginConfig: [~]}]\n", "pluginConfig[0].name: must be 1 to 253"),
+    "plugins as a list": Case(plugins("[]")),
     "a plugin without a name": Case(plugins("{filter: {enabled: [{}]}}")),
     "a plugin of old": Case(plugins("{filter: {enabled: [{name: EBSLimits}]}}")),
     "an unknown point": Case(plugins("{mutate: {}}")),
@@ -141,6 +162,13 @@ CASES: Final[dict[str, Case]] = {
     "arguments of another plugin": Case(args("NodeResourcesFit", "{kind: NodeAffinityArgs}")),
     "no arguments": Case(args("NodeResourcesFit", "~")),
     "arguments as a list": Case(args("NodeResourcesFit", "[]")),
+    "an argument twice": Case(args("InterPodAffinity", "{hardPodAffinityWeight: 1, hardPodAffinityWeight: 2}")),
+    "an argument with a point": Case(args("InterPodAffinity", "{hardPodAffinityWeight: 5.0}")),
+    "an argument beyond int32": Case(args("DefaultPreemption", "{minCandidateNodesAbsolute: 2147483648}")),
+    "an argument in another case": Case(args("InterPodAffinity", "{HardPodAffinityWeight: 5}")),
+    "an empty type of arguments": Case(args("InterPodAffinity", "{apiVersion: '', kind: ''}")),
+    "a null in a list": Case(args("NodeResourcesFit", "{ignoredResources: [~]}")),
+    "a null among resources": Case(args("NodeResourcesBalancedAllocation", "{resources: [~]}")),
     "an unknown argument": Case(args("NodeResourcesFit", "{ignored: []}")),
     "arguments of what is off": Case(
         "profiles: [{plugins: {multiPoint: {disabled: [{name: NodeAffinity}]}},"
