@@ -12,6 +12,7 @@ from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled
 from scheduler.plugins.annotation_binder import AnnotationBinder
 from scheduler.plugins.default_binder import DefaultBinder
+from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.delayed_binder import DelayedBinder
 from scheduler.plugins.image_locality import ImageLocality
 from scheduler.plugins.node_affinity import NodeAffinity
@@ -20,6 +21,7 @@ from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
 from scheduler.plugins.remote_binder import RemoteBinder
 from scheduler.plugins.signals import SignalFilter, SignalScore
@@ -45,7 +47,9 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("NodeAffinity", NodeAffinity, 2),
     Link("NodePorts", NodePorts),
     Link("NodeResourcesFit", NodeResourcesFit, 1),
+    Link("PodTopologySpread", PodTopologySpread, 2),
     Link("NodeDeclaredFeatures", NodeDeclaredFeatures),
+    Link("DefaultPreemption", DefaultPreemption),
     Link("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1),
     Link("ImageLocality", ImageLocality, 1),
     Link("SignalFilter", SignalFilter),

@@ -19,7 +19,8 @@ from tests.conformance.compare import Difference, compare, expected_fields, foun
 
 COLUMNS = (
     "result", "preenqueue", "prefilter", "filter", "feasible", "raw", "scores", "score_skipped", "weights",
-    "total", "best", "choice", "score_error", "message", "event", "condition_reason", "unschedulable_plugins",
+    "total", "best", "choice", "score_error", "nomination", "victims", "candidates", "non_candidates", "message",
+    "event", "condition_reason", "unschedulable_plugins",
 )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The fields of a case, from the vector and from Vane, in one form that can be compared with `==`.
 
-What is left out on purpose: preemption (its text, too), the order of reasons, which of several best nodes is
-chosen, and the wording of errors that quote Go's validation. Plugins that are not built are taken out of
+What is left out on purpose: the order of reasons, which of several best nodes is chosen or emptied, and the
+wording of errors that quote Go's validation. Plugins that are not built are taken out of
 what kube-scheduler answered; a case where their scores differ between nodes is not compared at all
 (`Case.needs`), so taking their constant part out of the totals is exact.
 """
@@ -15,7 +15,9 @@ import numpy as np
 
 from scheduler.errors import PluginError
 from scheduler.framework.decide import decide
-from scheduler.framework.decision import WeighedTerm
+from scheduler.framework.decision import Decision, WeighedTerm
+from scheduler.framework.diagnosis import Diagnosis
+from scheduler.framework.evictions import Evictions
 from scheduler.framework.filtering import Filtered, filter_phase
 from scheduler.framework.observer import UNOBSERVED
 from scheduler.framework.profile import Profile
@@ -23,6 +25,7 @@ from scheduler.framework.scoring import score_phase
 from scheduler.framework.status import Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
+from scheduler.plugins.default_preemption import DefaultPreemption
 from tests.conformance.cases import ABSENT_PLUGINS, Case
 
 EVENT_LIMIT = 1024
@@ -56,6 +59,8 @@ def expected_fields(case: Case) -> Fields:
     """Return what kube-scheduler answered, without the plugins that are not built."""
     expect = case.expect
     fields: Fields = {"result": expect["result"], "preenqueue": _expected_preenqueue(expect)}
+    if _failed_before_scores(expect):
+        return fields | {"condition_reason": expect["condition_reason"], "feasible": []} | _expected_texts(expect)
     if "prefilter" in expect:
         fields["prefilter"] = _expected_prefilter(expect["prefilter"])
     if expect.get("filter") is not None:
@@ -69,6 +74,8 @@ def expected_fields(case: Case) -> Fields:
         fields["best"] = sorted(expect["best"])
     if "score_error" in expect:
         fields["score_error"] = _error_head(expect["score_error"])
+    if "postfilter" in expect:
+        fields |= _expected_postfilter(expect["postfilter"])
     if expect["result"] == "scheduled":
         fields["choice"] = "acceptable"
     elif "condition_reason" in expect:
@@ -90,13 +97,22 @@ def found_fields(case: Case, profile: Profile) -> Fields:
             }
     snapshot = case.snapshot()
     names = snapshot.nodes.names
-    filtered = filter_phase(pod, snapshot, profile, None, UNOBSERVED)
+    try:
+        filtered = filter_phase(pod, snapshot, profile, None, UNOBSERVED)
+    except PluginError:
+        return {"preenqueue": None, "feasible": []} | _found_result(case, pod, snapshot, profile)
     fields: Fields = {"preenqueue": None, "prefilter": _found_prefilter(pod, snapshot, profile, filtered)}
     if filtered.diagnosis.prefilter is None:
         fields["filter"] = _found_verdicts(snapshot, filtered)
     fields["feasible"] = sorted(names[row] for row in np.flatnonzero(filtered.standing).tolist())
     fields |= _found_scores(pod, snapshot, profile, filtered)
     return fields | _found_result(case, pod, snapshot, profile)
+
+
+def _failed_before_scores(expect: Fields) -> bool:
+    """Return whether a plugin failed in PreFilter or Filter: the message names it, and nothing else came of it."""
+    verdicts = [expect.get("prefilter"), *(expect.get("filter") or {}).values()]
+    return any(one is not None and one["code"] == "Error" for one in verdicts)
 
 
 def _expected_preenqueue(expect: Fields) -> object:
@@ -136,12 +152,67 @@ def _expected_total(expect: Fields) -> Fields:
 def _expected_texts(expect: Fields) -> Fields:
     if expect["result"] == "error":
         return {"message": _error_head(expect["failure_message"])}
-    text = str(expect.get("failure_message_without_postfilter", expect["failure_message"]))
+    text = str(expect["failure_message"])
     return {
         "message": text,
-        "event": _event_note(text),
+        "event": expect["event_message"],
         "unschedulable_plugins": sorted(expect.get("unschedulable_plugins") or []),
     }
+
+
+def _expected_postfilter(found: Fields) -> Fields:
+    """Return what PostFilter said; who says that nothing helps is DynamicResources there, which has no words for it."""
+    fields: Fields = {"nomination": "acceptable" if found["nominated_node"] else ""}
+    if not found["nominated_node"]:
+        fields["nomination"] = "cleared" if found["clears_nomination"] else "kept"
+    if found.get("candidates"):
+        fields["victims"] = "those of the node"
+        fields["candidates"] = found["candidates"]
+    if found.get("non_candidates"):
+        fields["non_candidates"] = {
+            name: {"code": one["code"], "reasons": sorted(one["reasons"])}
+            for name, one in found["non_candidates"].items()
+        }
+    return fields
+
+
+def _found_postfilter(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Profile, decision: Decision) -> Fields:
+    """Return what PostFilter said; a node among those that tie is as good as the one that was picked."""
+    expected = case.expect.get("postfilter") or {}
+    node = decision.nomination
+    fields: Fields = {"nomination": "kept" if node is None else node or "cleared"}
+    if node:
+        candidate = (expected.get("candidates") or {}).get(node, {})
+        victims = [victim.key for victim in decision.victims]
+        fields["victims"] = "those of the node" if victims == candidate.get("victims") else victims
+        fields["nomination"] = "acceptable" if node in (expected.get("acceptable_nodes") or ()) else node
+    filtered = filter_phase(pod, snapshot, profile, None, UNOBSERVED)
+    preemption = next((plugin for plugin in profile.postfilter if isinstance(plugin, DefaultPreemption)), None)
+    if preemption is None or filtered.run is None:
+        return fields
+    search = preemption.search(pod, snapshot, filtered.diagnosis, Evictions(filtered.run))
+    names = snapshot.nodes.names
+    fields["candidates"] = {
+        names[one.row]: {"victims": [victim.key for victim in one.victims], "pdb_violations": one.n_violations}
+        for one in search.candidates
+    }
+    verdicts = Diagnosis(snapshot.nodes.n_alive, tuple(search.refusals))
+    rows = {int(row) for refusal in search.refusals for row in np.flatnonzero(refusal.mask)}
+    found = {names[row]: verdicts.of_row(row) for row in rows}
+    fields["non_candidates"] = {
+        name: {"code": one[1].label, "reasons": sorted(one[2])} for name, one in found.items() if one is not None
+    }
+    return fields
+
+
+def _told(case: Case, decision: Decision) -> str:
+    """Return the text of the condition, with the node that kube-scheduler picked where ours ties with it."""
+    expected, text = case.expect.get("postfilter") or {}, decision.diagnosis.message()
+    if decision.nomination not in (expected.get("acceptable_nodes") or ()):
+        return text
+    ours = f"on node {decision.nomination}, preempting {len(decision.victims)} victims"
+    theirs = f"on node {expected['nominated_node']}, preempting {len(expected['victims'])} victims"
+    return text.replace(ours, theirs)
 
 
 def _error_head(text: str) -> str:
@@ -223,8 +294,8 @@ def _found_result(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Profile
     if decision.is_scheduled:
         acceptable = decision.node_name in case.expect.get("acceptable", ())
         return {"result": "scheduled", "choice": "acceptable" if acceptable else decision.node_name}
-    text = decision.diagnosis.message()
-    return {
+    text = _told(case, decision)
+    return _found_postfilter(case, pod, snapshot, profile, decision) | {
         "result": "unschedulable",
         "condition_reason": "Unschedulable",
         "message": text,

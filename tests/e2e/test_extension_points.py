@@ -98,7 +98,9 @@ def test_every_point_is_called_in_order_with_its_arguments(api: KubeApi, calls: 
     )
 
     create(api, "huge", cpu="64")
-    assert message(api, "huge") == "Unschedulable: 0/3 nodes are available: 3 Insufficient cpu. no way out."
+    preemption = "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    refused = f"Unschedulable: 0/3 nodes are available: 3 Insufficient cpu. {preemption}, no way out."
+    assert message(api, "huge") == refused
     assert calls.points("huge")[-1] == "PostFilter"
 
 

@@ -78,7 +78,8 @@ def test_postfilter_is_called_where_no_node_is_feasible_and_ends_the_message(wor
     world.harness.run(1)
 
     assert world.points("Filter", "PostFilter", "Score") == ["Filter", "PostFilter"]
-    assert world.message() == ("0/3 nodes are available: 3 Insufficient cpu. no way out.")
+    preemption = "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+    assert world.message() == f"0/3 nodes are available: 3 Insufficient cpu. {preemption}, no way out."
 
 
 @pytest.mark.parametrize(("at", "last"), [("reserve", "Reserve"), ("permit", "Permit"), ("prebind", "PreBind")])

@@ -52,7 +52,7 @@ def points(harness: Harness) -> dict[tuple[str, str], int]:
     [
         ("fits", "1", {"PreFilter": "Success", "Filter": "Success", "PreScore": "Success", "Score": "Success"}),
         # That no node passes is no failure of the point, as with kube-scheduler.
-        ("big", "64", {"PreFilter": "Success", "Filter": "Success"}),
+        ("big", "64", {"PreFilter": "Success", "Filter": "Success", "PostFilter": "Unschedulable"}),
         ("filter", "1", {"PreFilter": "Success", "Filter": "Error"}),
         ("score", "1", {"PreFilter": "Success", "Filter": "Success", "PreScore": "Success", "Score": "Error"}),
     ],

@@ -53,7 +53,8 @@ def test_the_next_pod_sees_what_the_one_before_was_assumed_to_take(harness: Harn
     assert sorted(harness.placed().values()) == ["a", "b"]
     (report,) = harness.binder.reports
     assert report.reason == "Unschedulable"
-    assert report.message == "0/2 nodes are available: 2 Insufficient cpu."
+    preemption = "preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."
+    assert report.message == f"0/2 nodes are available: 2 Insufficient cpu. {preemption}"
     assert harness.world.queue.counts()["unschedulable"] == 1
 
 
@@ -142,10 +143,7 @@ def test_a_pod_that_is_being_deleted_is_skipped_with_an_event(harness: Harness) 
 
 
 def test_what_is_not_built_is_refused_by_name_until_the_pod_changes(harness: Harness) -> None:
-    spread = {
-        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
-    }
-    harness.see(make_pod("spread", uid="uid-1", spec=spread))
+    harness.see(make_pod("claiming", uid="uid-1", spec={"resourceClaims": [{"name": "gpu"}]}))
     harness.see(make_pod("plain", uid="uid-2"))
 
     harness.run()
@@ -153,7 +151,7 @@ def test_what_is_not_built_is_refused_by_name_until_the_pod_changes(harness: Har
     assert harness.placed().keys() == {"plain"}
     (report,) = harness.binder.reports
     assert report.reason == "SchedulerError"
-    assert "spec.topologySpreadConstraints" in report.message
+    assert "spec.resourceClaims" in report.message
     harness.now_s += 1_000
     assert harness.run() == 0
 

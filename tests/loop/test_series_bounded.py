@@ -71,10 +71,10 @@ def pod_of(i: int) -> PodInfo:
     """Return one of the Pods: most fit, the others fail in every way, often enough to be among those sampled."""
     spec: dict[str, Any] = {}
     if i % 19 == 7:
-        spec = {"topologySpreadConstraints": [{}]}
+        spec = {"resourceClaims": [{}]}
     elif i % 23 == 2:
         spec = {"schedulingGates": [{"name": "g"}]}
-    cpu = "many" if i % 13 == 3 else "640" if i % 17 == 5 else "10m"
+    cpu = "many" if i % 13 == 3 else "640" if i % 7 == 5 else "10m"
     name = f"fragile-{i}" if i % 11 == 1 else f"pod-{i}"
     return make_pod(name, namespace=f"team-{i % 1000}", cpu=cpu, spec=spec)
 
