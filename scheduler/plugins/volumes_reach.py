@@ -27,6 +27,9 @@ Reach = tuple[tuple[Term, ...], ...] | None
 EVERYWHERE: Reach = None
 NOWHERE: Reach = ()
 
+_MOST_UNUSED = 65_536
+"""Rows of values given back that may lie about before all are found again."""
+
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
 
@@ -110,6 +113,9 @@ class Reaches:
         if self._users[number] == 0:
             del self._ids[self._values[number]]
             self._free.append(number)
+            self._n_unused += int(self._lengths[number]) if number in self._known else 0
+            if self._n_unused > max(_MOST_UNUSED, self._n_flat // 2):
+                self._forget_rows()
 
     def follow(self, nodes: NodeView, generation: int) -> None:
         """Take in what has changed on nodes since the last call; `generation` is the snapshot's."""
@@ -149,6 +155,7 @@ class Reaches:
         self._lengths: IntArray = np.zeros(64, dtype=np.int64)
         self._flat: IntArray = _NO_ROWS
         self._n_flat = 0
+        self._n_unused = 0
         self._buckets: dict[str, tuple[IntArray, IntArray]] = {}
 
     def _find(self, number: int, nodes: NodeView) -> None:
