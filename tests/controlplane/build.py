@@ -1,7 +1,8 @@
 """Build the control plane the tests run against: etcd, Kubernetes and Prometheus, each from its Go module.
 
 The programs land in one folder under the cache, keyed by everything that decides their content, so a second run
-finds them there. The last line printed is that folder.
+finds them there. The last line printed is that folder. With the word `oracle` only the oracle of the conformance
+tests is built, from the sources here; it has a folder of its own, so that changing it builds nothing else anew.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,6 +70,9 @@ PROGRAMS: tuple[Program, ...] = (
     ),
 )
 
+ORACLE = Program("oracle", "./oracle", KUBERNETES_MODULE, "-s -w")
+"""Answers scheduling cases with the plugins of the same Kubernetes release; no machine has it already."""
+
 
 class BuildError(Exception):
     """The programs can't be had on this machine; the message says why."""
@@ -113,8 +117,15 @@ def cache_key(provided: Mapping[str, Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def missing_programs(folder: Path) -> list[Program]:
-    return [program for program in PROGRAMS if not os.access(folder / program.name, os.X_OK)]
+def oracle_key() -> str:
+    digest = hashlib.sha256(f"{sys.platform} {platform.machine()} {ORACLE}".replace(str(HERE), "").encode())
+    for path in (HERE / "go.mod", HERE / "go.sum", *sorted((HERE / "oracle").glob("*.go"))):
+        digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def missing_programs(folder: Path, programs: Sequence[Program] = PROGRAMS) -> list[Program]:
+    return [program for program in programs if not os.access(folder / program.name, os.X_OK)]
 
 
 def ensure_programs(environ: Mapping[str, str] | None = None, progress: Progress = _print_progress) -> Path:
@@ -126,19 +137,41 @@ def ensure_programs(environ: Mapping[str, str] | None = None, progress: Progress
         If a program is missing and can't be built.
     """
     environ = os.environ if environ is None else environ
-    root = cache_root(environ)
     provided = provided_programs(environ)
-    folder = root / cache_key(provided)
-    if not missing_programs(folder):
-        return folder
+    folder = cache_root(environ) / cache_key(provided)
+    _ensure(folder, PROGRAMS, provided, environ, progress)
+    return folder
+
+
+def ensure_oracle(environ: Mapping[str, str] | None = None, progress: Progress = _print_progress) -> Path:
+    """Return the path of the oracle, building it if its sources have changed.
+
+    Raises
+    ------
+    BuildError
+        If it can't be built.
+    """
+    environ = os.environ if environ is None else environ
+    folder = cache_root(environ) / f"oracle-{oracle_key()}"
+    _ensure(folder, (ORACLE,), {}, environ, progress)
+    return folder / ORACLE.name
+
+
+def _ensure(
+    folder: Path,
+    programs: Sequence[Program],
+    provided: Mapping[str, Path],
+    environ: Mapping[str, str],
+    progress: Progress,
+) -> None:
+    if not missing_programs(folder, programs):
+        return
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _exclusive(root / "build.lock", progress):
-            missing = missing_programs(folder)
-            _fill(folder, missing, provided, environ, progress)
+        with _exclusive(folder.parent / "build.lock", progress):
+            _fill(folder, missing_programs(folder, programs), provided, environ, progress)
     except OSError as error:
         raise BuildError(f"cannot write the programs to {folder}: {error}") from error
-    return folder
 
 
 def _fill(
@@ -271,11 +304,11 @@ def _exclusive(lock: Path, progress: Progress) -> Iterator[None]:
 
 def main() -> int:
     try:
-        folder = ensure_programs()
+        found = ensure_oracle() if sys.argv[1:] == ["oracle"] else ensure_programs()
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(folder)
+    print(found)
     return 0
 
 
