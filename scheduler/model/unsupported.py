@@ -57,7 +57,6 @@ def _has_volume(field: str) -> Callable[[Pod], bool]:
 
 
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported("spec.topologySpreadConstraints", NOT_BUILT, lambda pod: bool(pod.spec.topology_spread_constraints)),
     Unsupported("spec.affinity.podAffinity", NOT_BUILT, _has_pod_affinity),
     Unsupported("spec.affinity.podAntiAffinity", NOT_BUILT, _has_pod_anti_affinity),
     Unsupported("spec.volumes.persistentVolumeClaim", NOT_BUILT, _has_volume("persistent_volume_claim")),

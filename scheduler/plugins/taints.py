@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,32 +14,13 @@ from scheduler.model.objects import Node, Taint, Toleration
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.normalize import scale_to_max
+from scheduler.plugins.tolerations import REFUSING_EFFECTS, tolerates
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 REASON_TAINTED = "node(s) had untolerated taint(s)"
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-_REFUSING_EFFECTS = ("NoSchedule", "NoExecute")
 _AVOIDING_EFFECT = "PreferNoSchedule"
-
-
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Return whether any toleration covers the taint; Lt and Gt never do (their gate is off in 1.37).
-
-    Source: k8s.io/api core/v1/toleration.go ToleratesTaint (behaviour).
-    """
-    return any(_covers(toleration, taint) for toleration in tolerations)
-
-
-def _covers(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator in ("", "Equal"):
-        # Also without a key: kube-scheduler compares the value even then.
-        return toleration.value == taint.value
-    return toleration.operator == "Exists"
 
 
 def _tolerations(pod: PodInfo) -> list[Toleration]:
@@ -47,7 +28,7 @@ def _tolerations(pod: PodInfo) -> list[Toleration]:
 
 
 def _is_repelled(node: Node, pod: PodInfo) -> bool:
-    taints = [taint for taint in node.spec.taints or [] if taint.effect in _REFUSING_EFFECTS]
+    taints = [taint for taint in node.spec.taints or [] if taint.effect in REFUSING_EFFECTS]
     return any(not tolerates(_tolerations(pod), taint) for taint in taints)
 
 
@@ -99,7 +80,7 @@ class TaintToleration(FilterPlugin, ScorePlugin):
         tolerations = _tolerations(pod)
         refused: BoolArray | None = None
         for taint, column in snapshot.nodes.taints():
-            if taint.effect in _REFUSING_EFFECTS and not tolerates(tolerations, taint):
+            if taint.effect in REFUSING_EFFECTS and not tolerates(tolerations, taint):
                 refused = column[rows] if refused is None else refused | column[rows]
         if refused is None or not refused.any():
             return ()

@@ -24,7 +24,6 @@ ABSENT_PLUGINS = (
     "NodeVolumeLimits",
     "VolumeBinding",
     "VolumeZone",
-    "PodTopologySpread",
     "InterPodAffinity",
     "DynamicResources",
 )

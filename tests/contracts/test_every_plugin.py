@@ -39,7 +39,7 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import DEFAULT_CHAIN, default_chain
 from scheduler.plugins.examples.label_score import LabelScore, LabelScoreArgs
 from scheduler.plugins.examples.team_nodes import TEAM, TeamNodes
-from tests.builders import cluster_of, make_node, make_pod, snapshot_of
+from tests.builders import cluster_of, make_node, make_pod, object_of, snapshot_of
 
 EXAMPLES = (TeamNodes(), LabelScore(LabelScoreArgs(label="zone", worst=9, best=-3)))
 EVERY = (*EXAMPLES, *(one.plugin for one in default_chain()))
@@ -55,6 +55,9 @@ random_worlds = settings(max_examples=40, deadline=None, suppress_health_check=[
 
 TAINTS = [{"key": "k", "value": v, "effect": e} for v in "ab" for e in ("NoSchedule", "PreferNoSchedule", "NoExecute")]
 FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits", "Unheard")
+WEB_SERVICE = object_of(
+    "Service", {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
+)
 CURVE = Curve((0.0, 0.5, 1.0), (100.0, 30.0, 0.0))
 
 
@@ -69,7 +72,7 @@ class World:
     age_s: float
 
     def snapshot(self) -> Snapshot:
-        state = cluster_of(self.nodes, self.pods)
+        state = cluster_of(self.nodes, self.pods, objects=[WEB_SERVICE])
         return Snapshot(state, self._signals(state.nodes.n_rows), 0.0)
 
     def permuted(self, order: Sequence[int]) -> World:
@@ -129,6 +132,24 @@ def worlds(draw: st.DrawFn, min_nodes: int = 0, max_nodes: int = 6) -> World:
 
 
 @st.composite
+def spread_constraints(draw: st.DrawFn) -> dict[str, Any]:
+    selector = st.sampled_from([None, {}, {"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}])
+    policy = st.sampled_from(["Honor", "Ignore"])
+    constraint: dict[str, Any] = {
+        "maxSkew": draw(st.integers(1, 3)),
+        "topologyKey": draw(st.sampled_from(["zone", "kubernetes.io/hostname", "nowhere"])),
+        "whenUnsatisfiable": draw(st.sampled_from(["DoNotSchedule", "ScheduleAnyway"])),
+        "labelSelector": draw(selector),
+        "matchLabelKeys": draw(st.sampled_from([[], [TEAM]])),
+        "nodeAffinityPolicy": draw(policy),
+        "nodeTaintsPolicy": draw(policy),
+    }
+    if constraint["whenUnsatisfiable"] == "DoNotSchedule":
+        constraint["minDomains"] = draw(st.integers(1, 3))
+    return constraint
+
+
+@st.composite
 def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
     requests: dict[str, Any] = draw(
         st.fixed_dictionaries(
@@ -154,6 +175,7 @@ def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
     if draw(st.booleans()):
         preferred = [{"weight": draw(st.integers(1, 100)), "preference": expression}]
         spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    spec["topologySpreadConstraints"] = draw(st.lists(spread_constraints(), max_size=2))
     ports = [{"hostPort": 80, "hostIP": draw(st.sampled_from(["", "10.0.0.1"]))}] if draw(st.booleans()) else []
     labels = {"app": draw(st.sampled_from(["web", "db"])), TEAM: draw(st.sampled_from(["red", "blue"]))}
     return make_pod(name, node=node, ports=ports, spec=spec, labels=labels, **requests)
@@ -179,7 +201,8 @@ def run_filter(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot, rows: Row
 
 
 def run_score(plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows = ALL) -> list[ScoreTerm]:
-    skipped, state = state_of(plugin, pod, snapshot, rows, scoring=True)
+    """Score some of the nodes, of which all are feasible."""
+    skipped, state = state_of(plugin, pod, snapshot, ALL, scoring=True)
     terms = [] if skipped else plugin.score(state, pod, snapshot, rows)
     return [replace(term, values=term.values[rows], is_column=False) if term.is_column else term for term in terms]
 

@@ -25,7 +25,6 @@ def container(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
-        ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "spec.topologySpreadConstraints"),
         (affinity("podAffinity", requiredDuringSchedulingIgnoredDuringExecution=[TERM]), "spec.affinity.podAffinity"),
         (
             affinity("podAntiAffinity", preferredDuringSchedulingIgnoredDuringExecution=[{"weight": 1}]),
@@ -54,7 +53,8 @@ def test_what_is_not_built_is_named(spec: dict[str, Any], path: str) -> None:
     "spec",
     [
         pytest.param({}, id="a plain Pod"),
-        pytest.param({"topologySpreadConstraints": []}, id="an empty list"),
+        pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, id="a constraint on the spread"),
+        pytest.param({"resourceClaims": []}, id="an empty list"),
         pytest.param(affinity("podAffinity"), id="affinity without terms"),
         pytest.param(volume(emptyDir={}), id="an emptyDir"),
         pytest.param(volume(configMap={"name": "x"}), id="a ConfigMap"),
@@ -70,6 +70,6 @@ def test_what_is_built_is_let_through(spec: dict[str, Any]) -> None:
 
 
 def test_everything_is_named_at_once() -> None:
-    spec = {"resourceClaims": [{"name": "gpu"}], "topologySpreadConstraints": [{"maxSkew": 1}]}
+    spec = {"resourceClaims": [{"name": "gpu"}], "schedulingGroup": {"podGroupName": "g"}}
 
     assert len(unsupported(make_pod(spec=spec).pod)) == 2
