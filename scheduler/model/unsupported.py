@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from scheduler.model.objects import Container, Pod, PodAffinity
+from scheduler.model.objects import Container, Pod
 
 NOT_BUILT = "not built yet in Vane 0.1"
 """The version named is the latest that still refuses; the line goes when the thing is built."""
@@ -31,23 +31,6 @@ def _containers(pod: Pod) -> Iterator[Container]:
     return chain(spec.init_containers or (), spec.containers or (), spec.ephemeral_containers or ())
 
 
-def _has_terms(affinity: PodAffinity | None) -> bool:
-    if affinity is None:
-        return False
-    return bool(
-        affinity.required_during_scheduling_ignored_during_execution
-        or affinity.preferred_during_scheduling_ignored_during_execution
-    )
-
-
-def _has_pod_affinity(pod: Pod) -> bool:
-    return pod.spec.affinity is not None and _has_terms(pod.spec.affinity.pod_affinity)
-
-
-def _has_pod_anti_affinity(pod: Pod) -> bool:
-    return pod.spec.affinity is not None and _has_terms(pod.spec.affinity.pod_anti_affinity)
-
-
 def _claims_devices(pod: Pod) -> bool:
     return any(container.resources.claims for container in _containers(pod))
 
@@ -57,8 +40,6 @@ def _has_volume(field: str) -> Callable[[Pod], bool]:
 
 
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported("spec.affinity.podAffinity", NOT_BUILT, _has_pod_affinity),
-    Unsupported("spec.affinity.podAntiAffinity", NOT_BUILT, _has_pod_anti_affinity),
     Unsupported("spec.volumes.persistentVolumeClaim", NOT_BUILT, _has_volume("persistent_volume_claim")),
     Unsupported("spec.volumes.ephemeral", NOT_BUILT, _has_volume("ephemeral")),
     Unsupported("spec.volumes.gcePersistentDisk", NOT_BUILT, _has_volume("gce_persistent_disk")),

@@ -15,6 +15,7 @@ from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.delayed_binder import DelayedBinder
 from scheduler.plugins.image_locality import ImageLocality
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
@@ -48,6 +49,7 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("NodePorts", NodePorts),
     Link("NodeResourcesFit", NodeResourcesFit, 1),
     Link("PodTopologySpread", PodTopologySpread, 2),
+    Link("InterPodAffinity", InterPodAffinity, 2),
     Link("NodeDeclaredFeatures", NodeDeclaredFeatures),
     Link("DefaultPreemption", DefaultPreemption),
     Link("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1),

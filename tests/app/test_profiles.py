@@ -53,6 +53,7 @@ def test_plugins_come_by_import_path_with_their_arguments(acme: ThirdParty) -> N
         ("TaintToleration", 3),
         ("NodeResourcesFit", 1),
         ("PodTopologySpread", 2),
+        ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
         ("SignalScore", 1),
         ("Rack", 7),

@@ -11,7 +11,6 @@ from typing import Any
 
 from scheduler.kube.resources import KINDS
 from scheduler.model.catalog import CatalogObject
-from scheduler.model.objects import PodAffinity
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.unsupported import unsupported
@@ -24,7 +23,6 @@ ABSENT_PLUGINS = (
     "NodeVolumeLimits",
     "VolumeBinding",
     "VolumeZone",
-    "InterPodAffinity",
     "DynamicResources",
 )
 """Plugins of kube-scheduler's chain that are not built; what they did has to be nothing for a case to count."""
@@ -73,8 +71,6 @@ class Case:
     def needs(self) -> tuple[str, ...]:
         """Return what the case needs beyond what is built; such a case is told, not compared."""
         needs = list(unsupported(self.pod.pod))
-        if any(_has_affinity(pod) for pod in self.existing_pods()):
-            needs.append("placed Pods with inter-Pod affinity: not built yet")
         needs += [
             f"scores of {plugin} that differ between nodes: not built yet"
             for plugin in ABSENT_PLUGINS
@@ -95,15 +91,3 @@ def load(paths: Iterable[Path]) -> Iterator[Case]:
             for line in lines:
                 fields = json.loads(line)
                 yield Case(fields["name"], fields["family"], fields["objects"], fields["pod"], fields["expect"])
-
-
-def _has_affinity(pod: PodInfo) -> bool:
-    affinity = pod.pod.spec.affinity
-    return affinity is not None and any(map(_has_terms, (affinity.pod_affinity, affinity.pod_anti_affinity)))
-
-
-def _has_terms(terms: PodAffinity | None) -> bool:
-    return terms is not None and bool(
-        terms.required_during_scheduling_ignored_during_execution
-        or terms.preferred_during_scheduling_ignored_during_execution
-    )

@@ -150,6 +150,20 @@ def spread_constraints(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @st.composite
+def terms_about_pods(draw: st.DrawFn) -> dict[str, Any]:
+    selector = st.sampled_from([{}, {"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}])
+    term = st.fixed_dictionaries(
+        {"topologyKey": st.sampled_from(["zone", "kubernetes.io/hostname", "nowhere"]), "labelSelector": selector},
+        optional={"namespaceSelector": st.sampled_from([{}, {"matchLabels": {"team": "red"}}])},
+    )
+    weighted = st.fixed_dictionaries({"weight": st.integers(1, 100), "podAffinityTerm": term})
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": draw(st.lists(term, max_size=1)),
+        "preferredDuringSchedulingIgnoredDuringExecution": draw(st.lists(weighted, max_size=1)),
+    }
+
+
+@st.composite
 def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
     requests: dict[str, Any] = draw(
         st.fixed_dictionaries(
@@ -175,6 +189,8 @@ def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
     if draw(st.booleans()):
         preferred = [{"weight": draw(st.integers(1, 100)), "preference": expression}]
         spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    for kind in draw(st.lists(st.sampled_from(["podAffinity", "podAntiAffinity"]), max_size=2, unique=True)):
+        spec["affinity"] = {**spec.get("affinity", {}), kind: draw(terms_about_pods())}
     spec["topologySpreadConstraints"] = draw(st.lists(spread_constraints(), max_size=2))
     ports = [{"hostPort": 80, "hostIP": draw(st.sampled_from(["", "10.0.0.1"]))}] if draw(st.booleans()) else []
     labels = {"app": draw(st.sampled_from(["web", "db"])), TEAM: draw(st.sampled_from(["red", "blue"]))}

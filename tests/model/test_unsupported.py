@@ -7,11 +7,7 @@ import pytest
 from scheduler.model.unsupported import unsupported
 from tests.builders import make_pod
 
-TERM = {"labelSelector": {}, "topologyKey": "zone"}
-
-
-def affinity(kind: str, **terms: Any) -> dict[str, Any]:
-    return {"affinity": {kind: terms}}
+NEEDED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def volume(**source: Any) -> dict[str, Any]:
@@ -25,11 +21,6 @@ def container(**fields: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "path"),
     [
-        (affinity("podAffinity", requiredDuringSchedulingIgnoredDuringExecution=[TERM]), "spec.affinity.podAffinity"),
-        (
-            affinity("podAntiAffinity", preferredDuringSchedulingIgnoredDuringExecution=[{"weight": 1}]),
-            "spec.affinity.podAntiAffinity",
-        ),
         (volume(persistentVolumeClaim={"claimName": "x"}), "spec.volumes.persistentVolumeClaim"),
         (volume(ephemeral={}), "spec.volumes.ephemeral"),
         (volume(gcePersistentDisk={"pdName": "x"}), "spec.volumes.gcePersistentDisk"),
@@ -55,7 +46,7 @@ def test_what_is_not_built_is_named(spec: dict[str, Any], path: str) -> None:
         pytest.param({}, id="a plain Pod"),
         pytest.param({"topologySpreadConstraints": [{"maxSkew": 1}]}, id="a constraint on the spread"),
         pytest.param({"resourceClaims": []}, id="an empty list"),
-        pytest.param(affinity("podAffinity"), id="affinity without terms"),
+        pytest.param({"affinity": {"podAffinity": {NEEDED: [{"topologyKey": "zone"}]}}}, id="affinity between Pods"),
         pytest.param(volume(emptyDir={}), id="an emptyDir"),
         pytest.param(volume(configMap={"name": "x"}), id="a ConfigMap"),
         pytest.param(volume(hostPath={"path": "/x"}), id="a hostPath"),
