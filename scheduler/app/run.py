@@ -41,6 +41,7 @@ from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, Stop
 from scheduler.loop.observing import CycleObserver
 from scheduler.loop.pages import Pages
+from scheduler.loop.preempting import Preemptions
 from scheduler.loop.ring import RecordRing
 from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.loop.verdicts import Verdicts
@@ -199,11 +200,12 @@ class _Run:
         failure = FailureHandler(cache, queue, self._binder, metrics)
         instructions = Instructions(self._binder, refresher.notify, self._inbox.put)
         binding = BindingCycle(cache, queue, failure, instructions, self._binder, metrics, clock)
+        preemptions = Preemptions(cache, queue, binding, instructions, self._binder, metrics, clock)
         verdicts = Verdicts(store, queue, self._binder, _own_pod(), next(iter(profiles)))
         parts = Parts(
             world=world,
             router=Router(cache, queue, profiles, binding.gone, binding.changed),
-            cycle=SchedulingCycle(world, profiles, binding, failure, CycleObserver(metrics, clock), clock),
+            cycle=SchedulingCycle(world, profiles, binding, failure, preemptions, CycleObserver(metrics, clock), clock),
             binding=binding,
             instructions=instructions,
             verdicts=verdicts,

@@ -29,6 +29,7 @@ from scheduler.cluster.spread import Spread
 from scheduler.cluster.waiting import WaitingPool
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
     POP_FROM_BACKOFF,
     SCHEDULE_ATTEMPT_FAILURE,
     SIGNALS_REFRESHED,
@@ -199,6 +200,13 @@ class SchedulingQueue:
         strategy = Strategy.SKIP if entity.waits_for_update else Strategy.AFTER_BACKOFF
         self._place(entity, strategy, SCHEDULE_ATTEMPT_FAILURE, now_s)
         return True
+
+    def activate(self, uid: str, now_s: float, *, after_backoff: bool = False) -> None:
+        """Have a Pod that is waiting tried again though no event says so."""
+        entity = self._waiting.get(uid) or (None if after_backoff else self._backoff.remove(uid))
+        if entity is not None:
+            strategy = Strategy.AFTER_BACKOFF if after_backoff else Strategy.IMMEDIATELY
+            self._place(entity, strategy, FORCE_ACTIVATE, now_s)
 
     def nominate(self, uid: str, node_name: str) -> None:
         """Promise a pending Pod a node, or take the promise back with ""; unknown Pods are ignored."""

@@ -78,6 +78,7 @@ def _decided(
             seed=pod.seed,
             nomination=found.nomination,
             victims=found.victims,
+            preempted_by=found.plugin,
         )
     nodes = snapshot.nodes
     if len(feasible) == 1:
@@ -106,6 +107,7 @@ class _PostFiltered:
     diagnosis: Diagnosis
     nomination: str | None = None
     victims: tuple[PodInfo, ...] = ()
+    plugin: str = ""
 
 
 def _run_postfilter(
@@ -131,7 +133,7 @@ def _run_postfilter(
         if result.refusal is None:
             observer.lap("PostFilter", SUCCESS)
             told = replace(diagnosis, postfilter=result.message)
-            return _PostFiltered(told, result.nominated_node_name, result.victims)
+            return _PostFiltered(told, result.nominated_node_name, result.victims, plugin.name)
         nomination = nomination if result.nominated_node_name is None else result.nominated_node_name
         if result.refusal.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             reasons = list(result.refusal.reasons)

@@ -65,8 +65,8 @@ class Decision:
         The Pod's nominated node was taken without looking at others.
     nomination
         What PostFilter says of `status.nominatedNodeName`: a node, "" for none, None to leave it.
-    victims
-        Pods that PostFilter wants to have gone from that node, the most important one first.
+    victims, preempted_by
+        Pods that have to leave that node first, the most important one first, and the PostFilter plugin that says so.
     states
         The plugins' states of PreFilter, by plugin; what they hold of the snapshot is valid as long as that.
     """
@@ -82,6 +82,7 @@ class Decision:
     nominated: bool = False
     nomination: str | None = None
     victims: tuple[PodInfo, ...] = ()
+    preempted_by: str = ""
     states: Mapping[str, object] = field(default_factory=dict)
 
     @property

@@ -113,6 +113,7 @@ class QueueingHint(enum.Enum):
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF = "PopFromBackoffQ"
+FORCE_ACTIVATE = "ForceActivate"
 UNSCHEDULED_POD_ADD = "UnscheduledPodAdd"
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action(0), "UnschedulableTimeout")
 SIGNALS_REFRESHED = "SignalsRefreshed"

@@ -141,6 +141,9 @@ class PostFilterPlugin(Plugin, ABC):
         `evictions` tells what the filters would say without some Pods.
         """
 
+    def preempting(self, pod: PodInfo, is_under_way: bool) -> None:
+        """Note that the removal of the victims it has named for this Pod begins, or that only the last one is left."""
+
 
 class ReservePlugin(Plugin, ABC):
     @abstractmethod

@@ -217,6 +217,14 @@ class BindingCycle:
             except (RefusedError, PluginError) as error:
                 self._let_go(pod.uid, error)
 
+    def preempted(self, uid: str, by: str) -> bool:
+        """Send back a Pod that is not yet being bound, whose place plugin `by` gives away; return whether it was so."""
+        flight = self._flights.get(uid)
+        if flight is None or flight.awaits_bind:
+            return False
+        self._end(flight, RefusedError(by, Status(Code.UNSCHEDULABLE, ("preempted",))))
+        return True
+
     def gone(self, uid: str) -> None:
         """Give up a Pod that was deleted meanwhile; one whose bind is under way ends with that."""
         flight = self._flights.get(uid)

@@ -19,6 +19,7 @@ from scheduler.loop.binding import BindingCycle
 from scheduler.loop.failure import FailureHandler
 from scheduler.loop.observing import CycleObserver
 from scheduler.loop.ports import Clock
+from scheduler.loop.preempting import Preemptions
 from scheduler.loop.ring import RecordRing
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
@@ -46,6 +47,7 @@ class SchedulingCycle:
         profiles: Mapping[str, Profile],
         binding: BindingCycle,
         failure: FailureHandler,
+        preemptions: Preemptions,
         observer: CycleObserver,
         clock: Clock,
     ) -> None:
@@ -53,6 +55,7 @@ class SchedulingCycle:
         self._profiles = profiles
         self._binding = binding
         self._failure = failure
+        self._preemptions = preemptions
         self._observer = observer
         self._clock = clock
         self._roll_call = EVERYONE
@@ -87,6 +90,7 @@ class SchedulingCycle:
         # 6. Refused?
         if not decision.is_scheduled:
             self._failure.refused(attempt, decision.diagnosis, self._clock(), decision.nomination)
+            self._preemptions.follow(attempt, decision)
             return True
         # 7. Assume and Reserve. 8. Permit. 9. Hand to binding.
         self._binding.begin(attempt, decision)

@@ -106,6 +106,8 @@ class FailureHandler:
 
     def _report(self, attempt: Attempt, reason: str, message: str, nomination: str | None = None) -> None:
         pod = attempt.pod
+        if nomination == pod.pod.status.nominated_node_name:
+            nomination = None
         conditions = pod.pod.status.conditions or []
         current = next((c for c in conditions if c.type == "PodScheduled"), PodCondition())
         self._binder.report_failure(

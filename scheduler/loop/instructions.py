@@ -6,10 +6,12 @@ import itertools
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from scheduler.errors import PluginError
 from scheduler.framework.instructions import Bind, Instruction, Notify, PatchPod
 from scheduler.framework.plugin import PostBindPlugin
-from scheduler.kube.binder.messages import PatchRequest, PatchResult, PodRef
+from scheduler.kube.binder.messages import EvictRequest, EvictResult, PatchRequest, PatchResult, PodRef
 from scheduler.loop.attempt import Placement
 from scheduler.loop.messages import PoolDone, Settle
 from scheduler.loop.pool import PluginPool
@@ -42,6 +44,18 @@ class Instructions:
             settle(result, None)
         elif result.outcome == "failed":
             log.warning("a patch that a plugin asked for failed", extra={"error": result.message})
+
+    def evict(self, request: EvictRequest, settle: Settle) -> None:
+        """Have a Pod removed; `settle` gets the EvictResult. The request gets its number here."""
+        number = next(self._numbers)
+        self._awaited[number] = settle
+        self._binder.evict(msgspec.structs.replace(request, number=number))
+
+    def evicted(self, result: EvictResult) -> None:
+        """Bring an eviction's outcome to whoever waits for it."""
+        settle = self._awaited.pop(result.number, None)
+        if settle is not None:
+            settle(result, None)
 
     def run_in_pool(self, call: Callable[[], object], settle: Settle) -> None:
         """Run a plugin's call on another thread; `settle` gets its answer on this one."""

@@ -6,7 +6,7 @@ import queue
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from scheduler.kube.binder.messages import BindResult, EventsDropped, PatchResult, RequestsDone
+from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.model.rules import RuleSet
@@ -15,9 +15,9 @@ from scheduler.signals.answers import SignalAnswer
 
 @dataclass(frozen=True, slots=True)
 class BinderSaid:
-    """Results of binds and patches, finished requests, lost Events: whatever the binder process reports."""
+    """Results of binds, patches and evictions, finished requests, lost Events: whatever the binder process reports."""
 
-    messages: Sequence[BindResult | PatchResult | RequestsDone | EventsDropped]
+    messages: Sequence[BindResult | PatchResult | EvictResult | RequestsDone | EventsDropped]
 
 
 @dataclass(frozen=True, slots=True)

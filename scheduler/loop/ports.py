@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from scheduler.framework.instructions import Notify
-from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PatchRequest
+from scheduler.kube.binder.messages import BindRequest, EventRequest, EvictRequest, FailureReport, PatchRequest
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -21,6 +21,8 @@ class Binder(Protocol):
     def bind(self, request: BindRequest) -> None: ...
 
     def patch(self, request: PatchRequest) -> None: ...
+
+    def evict(self, request: EvictRequest) -> None: ...
 
     def report_failure(self, report: FailureReport) -> None: ...
 

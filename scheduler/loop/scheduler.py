@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
-from scheduler.kube.binder.messages import BindResult, EventsDropped, PatchResult, RequestsDone
+from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
@@ -226,6 +226,8 @@ class SchedulingLoop:
                 case PatchResult():
                     parts.metrics.patches(message.outcome).inc()
                     parts.instructions.patched(message)
+                case EvictResult():
+                    parts.instructions.evicted(message)
                 case RequestsDone():
                     host = parts.hosts[message.cluster]
                     parts.metrics.rest_client_requests(message.code, message.verb, host).inc(len(message.durations_s))

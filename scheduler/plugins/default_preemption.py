@@ -13,7 +13,7 @@ from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.evictions import Evictions
 from scheduler.framework.intree_args import DefaultPreemptionArgs
-from scheduler.framework.plugin import PostFilterPlugin
+from scheduler.framework.plugin import PostFilterPlugin, PreEnqueuePlugin
 from scheduler.framework.status import Code, PostFilterResult, Status
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.hashing import mix64
@@ -23,6 +23,7 @@ from scheduler.plugins.disruption_budgets import Budgets, UsageByPriority
 
 REASON_NEVER = "not eligible due to preemptionPolicy=Never."
 REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."
+REASON_UNDER_WAY = "waiting for the preemption for this pod to be finished"
 REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
 REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
 REASON_PREFILTER = "not found"
@@ -49,7 +50,7 @@ class Search:
     refusals: list[Refusal] = field(default_factory=list)
 
 
-class DefaultPreemption(PostFilterPlugin):
+class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
     """Nominates the node where the least is lost, and names the Pods that must leave it.
 
     Nodes that cannot be freed, whatever leaves, are found in columns; the others are tried from a place on that the
@@ -65,6 +66,16 @@ class DefaultPreemption(PostFilterPlugin):
 
     def __init__(self, args: DefaultPreemptionArgs | None = None) -> None:
         self._args = args or DefaultPreemptionArgs()
+        self._under_way: set[str] = set()
+
+    def pre_enqueue(self, pod: PodInfo) -> Status | None:
+        """Keep the Pod from being tried while its victims are told to go: half of them gone, it would choose others."""
+        if pod.uid not in self._under_way:
+            return None
+        return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_UNDER_WAY,))
+
+    def preempting(self, pod: PodInfo, is_under_way: bool) -> None:
+        (self._under_way.add if is_under_way else self._under_way.discard)(pod.uid)
 
     def postfilter(
         self, state: object, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions

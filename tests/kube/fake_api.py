@@ -136,7 +136,7 @@ def fake_api() -> Iterator[FakeApi]:
             with contextlib.suppress(OSError, ValueError):
                 api.answer(Exchange(self, received, api.ended))
 
-        do_GET = do_POST = do_PATCH = do_PUT = _serve
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = _serve
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

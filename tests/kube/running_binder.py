@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+import msgspec
+
 from scheduler.kube.binder.binder import Binder
 from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
+    EvictRequest,
+    EvictResult,
     LeaseUntil,
     PatchRequest,
     PatchResult,
@@ -33,7 +37,7 @@ class Running:
         self, connection: Connection, clusters: Mapping[str, Connection] | None = None, **options: Any
     ) -> None:
         self.results: list[BindResult] = []
-        self.patched: list[PatchResult] = []
+        self.patched: list[PatchResult | EvictResult] = []
         self.requests: list[RequestsDone] = []
         self.deaths: list[str] = []
         self.dropped: list[int] = []
@@ -68,7 +72,19 @@ class Running:
         number = next(self._numbers)
         request = PatchRequest(number=number, pod=pod, annotations=dict(annotations), nominated_node_name=nominated)
         self.binder.patch(request)
-        return wait_until(lambda: [one for one in self.patched if one.number == number], timeout=10)[0]
+        results = wait_until(lambda: [one for one in self.patched if one.number == number], timeout=10)
+        assert isinstance(results[0], PatchResult)
+        return results[0]
+
+    def evict(self, **more: Any) -> EvictResult:
+        """Evict the Pod for another one, and wait for what comes of it."""
+        number = next(self._numbers)
+        preemptor = PodRef(namespace="default", name="big", uid="uid-big")
+        request = EvictRequest(number=number, pod=POD, preemptor=preemptor, node_name="n1", scheduler_name="vane")
+        self.binder.evict(msgspec.structs.replace(request, **more))
+        results = wait_until(lambda: [one for one in self.patched if one.number == number], timeout=10)
+        assert isinstance(results[0], EvictResult)
+        return results[0]
 
     def drain(self) -> None:
         assert self.binder.drain(10.0)

@@ -19,6 +19,7 @@ from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
     EventRequest,
+    EvictRequest,
     FailureReport,
     Outcome,
     PatchRequest,
@@ -33,6 +34,7 @@ from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
 from scheduler.loop.observing import CycleObserver
 from scheduler.loop.pages import Pages
+from scheduler.loop.preempting import Preemptions
 from scheduler.loop.ring import RecordRing
 from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.loop.verdicts import Verdicts
@@ -54,6 +56,7 @@ class RecordingBinder:
     reports: list[FailureReport] = field(default_factory=list)
     events: list[EventRequest] = field(default_factory=list)
     patches: list[PatchRequest] = field(default_factory=list)
+    evictions: list[EvictRequest] = field(default_factory=list)
     on_bind: Callable[[], None] = lambda: None
     on_flush: Callable[[], None] = lambda: None
 
@@ -63,6 +66,9 @@ class RecordingBinder:
 
     def patch(self, request: PatchRequest) -> None:
         self.patches.append(request)
+
+    def evict(self, request: EvictRequest) -> None:
+        self.evictions.append(request)
 
     def report_failure(self, report: FailureReport) -> None:
         self.reports.append(report)
@@ -96,9 +102,10 @@ class Harness:
         self.sent: list[Notify] = []
         instructions = Instructions(self.binder, self.sent.append, self.inbox.put)
         binding = self.binding = BindingCycle(cache, queue, failure, instructions, self.binder, metrics, self.clock)
+        preemptions = Preemptions(cache, queue, binding, instructions, self.binder, metrics, self.clock)
         own_pod = PodRef(namespace="kube-system", name="vane-0", uid="own")
         self.cycle = SchedulingCycle(
-            self.world, profiles, binding, failure, CycleObserver(metrics, self.clock), self.clock
+            self.world, profiles, binding, failure, preemptions, CycleObserver(metrics, self.clock), self.clock
         )
         self.parts = Parts(
             world=self.world,

@@ -24,6 +24,8 @@ from scheduler.kube.binder.messages import (
     Drained,
     EventRequest,
     EventsDropped,
+    EvictRequest,
+    EvictResult,
     FailureReport,
     FromChild,
     LeaseUntil,
@@ -66,11 +68,11 @@ def _ignore(_: object) -> None:
 class Binder:
     """Starts the binder process and talks to it.
 
-    `bind`, `patch`, `report_failure` and `event` may be called by any thread and never wait; what they are given goes
-    to the process in batches, and at once with `flush`. `on_result` gets the results of binds, `on_patched` those of
-    patches, `on_requests` finished HTTP requests and `on_events_dropped` lost Events, for metrics, all in the reader
-    thread. `on_dead` is called there once if the process ends unasked: no bind and no patch under way will have a
-    result then.
+    `bind`, `patch`, `evict`, `report_failure` and `event` may be called by any thread and never wait; what they are
+    given goes to the process in batches, and at once with `flush`. `on_result` gets the results of binds, `on_patched`
+    those of patches and evictions, `on_requests` finished HTTP requests and `on_events_dropped` lost Events, for
+    metrics, all in the reader thread. `on_dead` is called there once if the process ends unasked: nothing under way
+    will have a result then.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Binder:
         on_dead: Callable[[str], None],
         on_requests: Callable[[list[RequestsDone]], None] = _ignore,
         on_events_dropped: Callable[[int], None] = _ignore,
-        on_patched: Callable[[list[PatchResult]], None] = _ignore,
+        on_patched: Callable[[list[PatchResult | EvictResult]], None] = _ignore,
         times: BinderTimes = BinderTimes(),
     ) -> None:
         self._connection = connection
@@ -142,6 +144,10 @@ class Binder:
 
     def patch(self, request: PatchRequest) -> None:
         """Have a Pod patched; its PatchResult comes to `on_patched`."""
+        self._put(request)
+
+    def evict(self, request: EvictRequest) -> None:
+        """Have a Pod told why, and deleted; its EvictResult comes to `on_patched`."""
         self._put(request)
 
     def report_failure(self, report: FailureReport) -> None:
@@ -274,13 +280,13 @@ class Binder:
 
     def _handle(self, received: list[FromChild]) -> None:
         results: list[BindResult] = []
-        patched: list[PatchResult] = []
+        patched: list[PatchResult | EvictResult] = []
         requests: list[RequestsDone] = []
         for message in received:
             match message:
                 case BindResult():
                     results.append(message)
-                case PatchResult():
+                case PatchResult() | EvictResult():
                     patched.append(message)
                 case RequestsDone():
                     requests.append(message)

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PatchRequest, PodRef
+from scheduler.kube.binder.messages import (
+    BindRequest,
+    EventRequest,
+    EvictRequest,
+    FailureReport,
+    PatchRequest,
+    PodRef,
+)
 
 NOTE_LIMIT_BYTES = 1024
 REPORTING_INSTANCE_LIMIT = 128
@@ -122,6 +129,39 @@ def condition_patch(report: FailureReport, now_ns: int) -> JsonObject | None:
     if not status:
         return None
     return {"metadata": {"uid": report.pod.uid}, "status": status}
+
+
+def disruption_patch(request: EvictRequest, now_ns: int) -> JsonObject:
+    """Return the strategic merge patch of pods/status that says why a Pod will be deleted; the UID as above."""
+    condition: JsonObject = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{request.scheduler_name}: preempting to accommodate a higher priority pod",
+        "lastProbeTime": None,
+    }
+    if request.generation:
+        condition["observedGeneration"] = request.generation
+    if not request.is_marked:
+        condition["lastTransitionTime"] = second_time(now_ns)
+    return {"metadata": {"uid": request.pod.uid}, "status": {"conditions": [condition]}}
+
+
+def deletion(pod: PodRef) -> JsonObject:
+    """Return the body of a DELETE that a recreated Pod of the same name survives; its grace period is the Pod's."""
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": pod.uid}}
+
+
+def preempted_event(request: EvictRequest, suffix: str = "") -> EventRequest:
+    return EventRequest(
+        pod=request.pod,
+        scheduler_name=request.scheduler_name,
+        type="Normal",
+        reason="Preempted",
+        action="Preempting",
+        note=f"Preempted by pod {request.preemptor.uid} on node {request.node_name}{suffix}",
+        related=request.preemptor,
+    )
 
 
 def pod_patch(request: PatchRequest) -> JsonObject:

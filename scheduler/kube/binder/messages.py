@@ -59,8 +59,8 @@ class Credentials(Message, frozen=True):
 class LeaseUntil(Message, frozen=True):
     """How long we lead, unless a later one comes; both in monotonic seconds.
 
-    No bind and no patch is begun after `not_after`; at `ends_at`, when another replica may take the lease, the process
-    is gone. It goes ahead of every batch, and by itself after a renewal; without leader election none is sent.
+    No bind, patch or eviction is begun after `not_after`; at `ends_at`, when another replica may take the lease, the
+    process is gone. It goes ahead of every batch, and by itself after a renewal; without leader election none is sent.
     """
 
     not_after: float
@@ -131,6 +131,22 @@ class EventRequest(Message, frozen=True):
     related: PodRef | None = None
 
 
+class EvictRequest(Message, frozen=True):
+    """Set the condition DisruptionTarget of a Pod, delete it, then write the Event `Preempted` about it.
+
+    `preemptor` is the Pod that needs its place, on `node_name`. `is_marked`: the Pod has that condition, True, already.
+    `number` comes back in the EvictResult.
+    """
+
+    number: int
+    pod: PodRef
+    preemptor: PodRef
+    node_name: str
+    scheduler_name: str
+    generation: int = 0
+    is_marked: bool = False
+
+
 class Drain(Message, frozen=True):
     """Answer with Drained once all that came before is done."""
 
@@ -156,6 +172,14 @@ class PatchResult(Message, frozen=True):
 
     number: int
     outcome: Literal["patched", "deleted", "expired", "failed"]
+    message: str = ""
+
+
+class EvictResult(Message, frozen=True):
+    """How one eviction ended. gone: the Pod was gone before, or is another of that name. Others: as with binds."""
+
+    number: int
+    outcome: Literal["evicted", "gone", "expired", "failed"]
     message: str = ""
 
 
@@ -195,9 +219,17 @@ class Drained(Message, frozen=True):
 
 
 ToChild = (
-    BinderConnection | Credentials | LeaseUntil | BindRequest | PatchRequest | FailureReport | EventRequest | Drain
+    BinderConnection
+    | Credentials
+    | LeaseUntil
+    | BindRequest
+    | PatchRequest
+    | EvictRequest
+    | FailureReport
+    | EventRequest
+    | Drain
 )
-FromChild = BindResult | PatchResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
+FromChild = BindResult | PatchResult | EvictResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
 
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size

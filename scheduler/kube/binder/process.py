@@ -29,6 +29,7 @@ from scheduler.errors import VaneError
 from scheduler.kube.binder import events, messages
 from scheduler.kube.binder.event_series import EventSeries
 from scheduler.kube.binder.event_writer import EventWriter
+from scheduler.kube.binder.evictions import PodEvictions
 from scheduler.kube.binder.fence import AlarmTimer, Fence
 from scheduler.kube.binder.http import ApiHttp
 from scheduler.kube.binder.messages import (
@@ -40,6 +41,8 @@ from scheduler.kube.binder.messages import (
     Drained,
     EventRequest,
     EventsDropped,
+    EvictRequest,
+    EvictResult,
     FailureReport,
     FromChild,
     LeaseUntil,
@@ -124,6 +127,7 @@ class Worker:
         self._fence = Fence(AlarmTimer())
         self._binder = PodBinder(self._servers, self._reports, self._events.submit, self._fence, time.monotonic, chance)
         self._patches = PodPatches(http, self._reports, self._fence, chance)
+        self._evictions = PodEvictions(http, self._events.submit, self._fence, time.time_ns, chance)
         self._tasks: set[asyncio.Task[None]] = set()
         self._n_under_way = 0
         self._spawn(self._events.keep_series())
@@ -135,6 +139,8 @@ class Worker:
                 self._begin(self._binder.bind(message, time.monotonic()))
             case PatchRequest():
                 self._begin(self._patches.patch(message))
+            case EvictRequest():
+                self._begin(self._evictions.evict(message))
             case FailureReport():
                 self._reports.submit(message)
                 self._events.submit(events.failed_scheduling_event(message))
@@ -163,7 +169,7 @@ class Worker:
         if connection.cert_file is not None:
             http.use(connection.header, connection.cert_file, connection.key_file)
 
-    def _begin(self, work: Coroutine[Any, Any, BindResult | PatchResult]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, BindResult | PatchResult | EvictResult]) -> None:
         async def carry_out() -> None:
             try:
                 self._outbox.send(await work)
