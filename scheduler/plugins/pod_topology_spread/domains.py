@@ -87,17 +87,15 @@ def _codes(nodes: NodeView, key: str) -> CodeArray:
 
 def sums(codes: CodeArray, amounts: IntArray, counted: BoolArray) -> IntArray:
     """Return int64 (n_codes + 1,): the amounts of the counted nodes by code; the last entry stands for ABSENT."""
-    slots = codes[counted] + 1
-    # As float64, which is exact for any number of Pods.
-    by_slot = np.bincount(slots, weights=amounts[counted], minlength=int(codes.max(initial=ABSENT)) + 2)
-    return np.roll(by_slot, -1).astype(np.int64)
+    # In float64, which is exact for any number of Pods.
+    by_slot = np.bincount(codes + 1, weights=amounts * counted, minlength=1).astype(np.int64)
+    return np.concatenate((by_slot[1:], by_slot[:1]))
 
 
 def occurs(codes: CodeArray, counted: BoolArray) -> BoolArray:
     """Return bool (n_codes + 1,): which codes any counted node has; the last entry stands for ABSENT."""
-    there = np.zeros(int(codes.max(initial=ABSENT)) + 2, dtype=np.bool_)
-    there[codes[counted]] = True
-    return there
+    by_slot = np.bincount(codes + 1, weights=counted, minlength=1) > 0
+    return np.concatenate((by_slot[1:], by_slot[:1]))
 
 
 class Domains:

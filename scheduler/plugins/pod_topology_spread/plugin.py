@@ -107,11 +107,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Return 100 for the node with the smallest raw score, 0 for ignored ones, by integer division."""
         raw = term.values.astype(np.int64, copy=False)
         ignored = term.ignored if isinstance(term, _SpreadTerm) else np.zeros(len(raw), dtype=np.bool_)
-        counting = raw[~ignored]
+        counting = raw[~ignored] if ignored.any() else raw
         least, most = int(counting.min(initial=np.iinfo(np.int64).max)), int(counting.max(initial=0))
         if most == 0:
             return np.where(ignored, 0, MAX_NODE_SCORE)
-        return np.where(ignored, 0, MAX_NODE_SCORE * (most + least - raw) // most)
+        scores: IntArray = MAX_NODE_SCORE * (most + least - raw) // most
+        scores[ignored] = 0
+        return scores
 
     def events(self) -> Sequence[EventInterest]:
         pods, own = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, Action.UPDATE_POD_LABEL
@@ -211,12 +213,14 @@ def _credits(constraint: Constraint, topology: Topology, scored: BoolArray, coun
         named = codes if nameless == ABSENT else np.where(codes == ABSENT, np.int32(nameless), codes)
         n_domains = int(np.count_nonzero(occurs(named, scored)))
         counts = sums(named, amounts, topology.counted(constraint, countable))[named]
-    credits = counts * math.log(n_domains + 2) + (constraint.max_skew - 1)
-    return np.where(codes == ABSENT, 0.0, credits)
+    credits: FloatArray = counts.astype(np.float64) * math.log(n_domains + 2) + (constraint.max_skew - 1)
+    credits[codes == ABSENT] = 0.0
+    return credits
 
 
 def _rounded(values: FloatArray) -> IntArray:
     """Return int64, halves away from zero."""
-    whole = np.trunc(values)
-    whole += np.where(np.abs(values - whole) >= 0.5, np.sign(values), 0.0)
-    return whole.astype(np.int64)
+    sizes = np.abs(values)
+    whole = np.floor(sizes)
+    whole += sizes - whole >= 0.5
+    return np.copysign(whole, values).astype(np.int64)
