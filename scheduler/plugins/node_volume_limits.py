@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.catalog import Catalog
@@ -36,6 +36,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     Source: kube-scheduler v1.37 nodevolumelimits/csi.go (behaviour).
     """
 
+    freed_by = FreedBy.ITS_ROW
     indexes = (VolumesInUse,)
     kinds = ("PersistentVolume", "StorageClass", "CSIDriver")
 
@@ -110,7 +111,7 @@ def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Ca
 
 def _check_others(new: dict[Handle, BoolArray], attached: Attached, looked_at: BoolArray) -> None:
     """Raise InvalidObjectError where volumes have to be counted on a node and one of them cannot be told."""
-    for row, fault in attached.faults():
+    for row, fault in attached.faults.items():
         if looked_at[row] and attached.has_limits()[row] and any(where[row] for where in new.values()):
             raise InvalidObjectError(fault)
 

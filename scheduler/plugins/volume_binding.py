@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError, UnsupportedPodError
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, ReservePlugin, ScorePlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, ReservePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.catalog import Catalog
@@ -78,6 +78,8 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin):
 
     Source: kube-scheduler v1.37 volumebinding/volume_binding.go and binder.go (behaviour).
     """
+
+    freed_by = FreedBy.NOTHING
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         claims: list[PersistentVolumeClaim] = []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.catalog import Catalog
@@ -37,6 +37,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     Source: kube-scheduler v1.37 volumezone/volume_zone.go (behaviour).
     """
+
+    freed_by = FreedBy.NOTHING
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         """Return bool (n_rows,), True where the node lies elsewhere, as the state."""

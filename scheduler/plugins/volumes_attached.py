@@ -129,6 +129,7 @@ class Attached:
         self._generation = -1
         self._n_rows = 0
         self._rows: dict[int, _Row] = {}
+        self._faults: dict[int, str] = {}
         self._counts: dict[str, IntArray] = {}
         self._limits: dict[str, IntArray] = {}
         self._has_csi_node: BoolArray = np.zeros(self._capacity(), dtype=np.bool_)
@@ -171,11 +172,10 @@ class Attached:
         """Return the rows where Pods have the volume already."""
         return list(self._holders.get(handle, ()))
 
-    def faults(self) -> Iterator[tuple[int, str]]:
-        """Yield the rows whose Pods have a volume that fails an attempt which has to count them, and why."""
-        for row, found in self._rows.items():
-            if found.fault:
-                yield row, found.fault
+    @property
+    def faults(self) -> Mapping[int, str]:
+        """Row -> why an attempt fails that has to count the volumes of the Pods there."""
+        return self._faults
 
     def follow(self, snapshot: Snapshot) -> None:
         """Take in what has changed since the last call, at a cost that grows with the rows it touches."""
@@ -260,6 +260,9 @@ class Attached:
         old = self._rows.pop(row, _NOTHING)
         if new is not _NOTHING:
             self._rows[row] = new
+        self._faults.pop(row, None)
+        if new.fault:
+            self._faults[row] = new.fault
         for handle in old.by_pods - new.by_pods:
             self._holders[handle].discard(row)
             if not self._holders[handle]:

@@ -244,11 +244,11 @@ class Offers:
 
     def volumes(self, class_name: str) -> OfferTable:
         """Return the free volumes of a class."""
-        return self._volumes.setdefault(class_name, OfferTable())
+        return _table(self._volumes, class_name)
 
     def pools(self, class_name: str) -> OfferTable:
         """Return the storage capacities of a class."""
-        return self._pools.setdefault(class_name, OfferTable())
+        return _table(self._pools, class_name)
 
     def made_for(self, claim: PersistentVolumeClaim, class_name: str, catalog: Catalog) -> list[PersistentVolume]:
         """Return the volumes of the claim's class that name it as theirs, whatever state they are in."""
@@ -313,6 +313,13 @@ class Offers:
             del self._made_for[claim][key[1]]
             if not self._made_for[claim]:
                 del self._made_for[claim]
+
+
+def _table(tables: dict[str, OfferTable], class_name: str) -> OfferTable:
+    table = tables.get(class_name)
+    if table is None:
+        table = tables[class_name] = OfferTable()
+    return table
 
 
 def _class_name(volume: PersistentVolume) -> str:
