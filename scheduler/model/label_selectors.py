@@ -34,10 +34,7 @@ class Selector:
         return not self.terms and not self.is_nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return not self.is_nothing and all(
-            requirement_holds(Requirement(key=term.key, operator=term.operator, values=list(term.values)), labels)
-            for term in self.terms
-        )
+        return not self.is_nothing and all(requirement_holds(term, labels) for term in self.terms)
 
     def also(self, requirements: Sequence[Requirement]) -> Selector:
         """Return the selector with more requirements, which have been checked."""

@@ -9,7 +9,8 @@ Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity and apimachinery
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -46,6 +47,19 @@ def is_label_value(value: str) -> bool:
     return value == "" or _NAME.fullmatch(value) is not None
 
 
+class AnyRequirement(Protocol):
+    """A requirement, as the API holds it or as a selector that is a key does."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def operator(self) -> str: ...
+
+    @property
+    def values(self) -> Sequence[str] | None: ...
+
+
 def check_requirement(requirement: Requirement) -> None:
     """Raise InvalidObjectError where apimachinery's labels.NewRequirement would refuse it."""
     key, operator, values = requirement.key, requirement.operator, requirement.values or []
@@ -68,7 +82,7 @@ def check_requirement(requirement: Requirement) -> None:
         raise InvalidObjectError(problem)
 
 
-def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def requirement_holds(requirement: AnyRequirement, labels: Mapping[str, str]) -> bool:
     """Return whether one node's labels satisfy a valid requirement: what `LabelColumns.matches` says of a row."""
     value, wanted = labels.get(requirement.key), requirement.values or []
     operator = requirement.operator

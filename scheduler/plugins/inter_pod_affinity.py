@@ -281,16 +281,18 @@ def _pull(key: str, both: IntArray, nodes: NodeView) -> _Pull | None:
 
 def _moved(state: _State, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _State:
     """Return the state after a Pod has come to a row (n 1) or left it (n -1)."""
-    near = tuple(one.plus(row, n) for one in state.near) if state.near and state.wanted.holds(pod) else state.near
-    away = tuple(
-        one.plus(row, n) if match.holds(pod) else one for one, match in zip(state.away, state.avoided, strict=True)
-    )
+    is_near = bool(state.near) and state.wanted.holds(pod)
+    is_avoided = [match.holds(pod) for match in state.avoided]
+    keys = [term.topology_key for term in pod.affinity_terms.required_anti if state.means(term)]
+    if not (is_near or any(is_avoided) or keys):
+        return state
     existing = dict(state.existing)
-    for term in pod.affinity_terms.required_anti:
-        if state.means(term):
-            key = term.topology_key
-            known = existing.get(key)
-            if known is None:
-                known = _domains(key, np.zeros(nodes.n_rows, dtype=np.int64), nodes)
-            existing[key] = known.plus(row, n)
-    return replace(state, near=near, away=away, existing=existing)
+    for key in keys:
+        known = existing.get(key) or _domains(key, np.zeros(nodes.n_rows, dtype=np.int64), nodes)
+        existing[key] = known.plus(row, n)
+    return replace(
+        state,
+        near=tuple(one.plus(row, n) for one in state.near) if is_near else state.near,
+        away=tuple(one.plus(row, n) if hit else one for one, hit in zip(state.away, is_avoided, strict=True)),
+        existing=existing,
+    )
