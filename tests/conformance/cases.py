@@ -15,6 +15,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.unsupported import unsupported
 from tests.builders import NO_SIGNALS, cluster_of, node_of, object_of, pod_of
+from tests.conformance.profiles import refusal
 
 DATA = Path(__file__).parent / "data"
 
@@ -37,6 +38,18 @@ class Case:
     objects: dict[str, list[dict[str, Any]]]
     pod_fields: dict[str, Any]
     expect: dict[str, Any]
+    profile_fields: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, line: dict[str, Any]) -> Case:
+        """Return the case that one line of a file holds."""
+        return cls(line["name"], line["family"], line["objects"], line["pod"], line["expect"], line.get("profile"))
+
+    @property
+    def gap(self) -> str:
+        """Why the answers are not compared although all is built, "" for most cases."""
+        crashed = self.expect["result"] == "crash"
+        return f"kube-scheduler 1.37.1 crashes: {self.expect['error']}" if crashed else ""
 
     @property
     def pod(self) -> PodInfo:
@@ -71,6 +84,9 @@ class Case:
     def needs(self) -> tuple[str, ...]:
         """Return what the case needs beyond what is built; such a case is told, not compared."""
         needs = list(unsupported(self.pod.pod))
+        refused = refusal(self.profile_fields)
+        if refused is not None:
+            needs.append(f"its profile: {refused}")
         needs += [
             f"scores of {plugin} that differ between nodes: not built yet"
             for plugin in ABSENT_PLUGINS
@@ -89,5 +105,4 @@ def load(paths: Iterable[Path]) -> Iterator[Case]:
     for path in paths:
         with gzip.open(path, "rt") as lines:
             for line in lines:
-                fields = json.loads(line)
-                yield Case(fields["name"], fields["family"], fields["objects"], fields["pod"], fields["expect"])
+                yield Case.of(json.loads(line))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from scheduler.errors import PluginError
@@ -97,8 +98,9 @@ def found_fields(case: Case, profile: Profile) -> Fields:
             }
     snapshot = case.snapshot()
     names = snapshot.nodes.names
+    looking = _without_nomination(pod) if (case.expect.get("nominated") or {}).get("used") else pod
     try:
-        filtered = filter_phase(pod, snapshot, profile, None, UNOBSERVED)
+        filtered = filter_phase(looking, snapshot, profile, None, UNOBSERVED)
     except PluginError:
         return {"preenqueue": None, "feasible": []} | _found_result(case, pod, snapshot, profile)
     fields: Fields = {"preenqueue": None, "prefilter": _found_prefilter(pod, snapshot, profile, filtered)}
@@ -107,6 +109,12 @@ def found_fields(case: Case, profile: Profile) -> Fields:
     fields["feasible"] = sorted(names[row] for row in np.flatnonzero(filtered.standing).tolist())
     fields |= _found_scores(pod, snapshot, profile, filtered)
     return fields | _found_result(case, pod, snapshot, profile)
+
+
+def _without_nomination(pod: PodInfo) -> PodInfo:
+    """Return the Pod as it looks at all nodes: the vectors tell of them also where its nominated one was taken."""
+    status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
+    return PodInfo(msgspec.structs.replace(pod.pod, status=status))
 
 
 def _failed_before_scores(expect: Fields) -> bool:

@@ -1,0 +1,117 @@
+"""Families: which parts a case is put together from. A part may rely on the nodes and Pods that stand before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tests.conformance.generate import neighbours, nodes, preemption, profiles, resources, volumes
+from tests.conformance.generate.draw import Draw, Fields
+
+Part = Callable[[Draw], None]
+
+_PLAIN: Mapping[str, Sequence[Part]] = {
+    "taints": (nodes.taints,),
+    "cordons": (nodes.cordons,),
+    "nodeaffinity": (nodes.node_affinity,),
+    "nodename": (nodes.node_names,),
+    "nodeports": (nodes.ports,),
+    "imagelocality": (nodes.images,),
+    "declaredfeatures": (nodes.features,),
+    "resources": (resources.fuller, resources.scalars),
+    "containers": (resources.fuller, resources.many_containers, resources.overhead),
+    "podlevel": (resources.fuller, resources.pod_level),
+    "resized": (resources.fuller, resources.resized),
+    "nothing": (resources.nothing,),
+    "toomuch": (resources.far_too_much,),
+    "topologyspread": (neighbours.neighbours, neighbours.spread),
+    "defaultspread": (neighbours.neighbours, neighbours.default_spreading),
+    "interpodaffinity": (neighbours.namespaces, neighbours.neighbours, neighbours.pod_affinity),
+    "firstofitskind": (neighbours.neighbours, neighbours.first_of_its_kind),
+    "ghosts": (neighbours.ghosts,),
+    "unlabelled": (neighbours.unlabelled_node, neighbours.neighbours, neighbours.spread, neighbours.pod_affinity),
+    "volumesbound": (volumes.bound,),
+    "volumesgone": (volumes.gone,),
+    "volumesbroken": (volumes.broken,),
+    "volumeslocal": (volumes.local,),
+    "volumesmade": (volumes.provisioned,),
+    "volumescrash": (volumes.provisioned, volumes.crashes),
+    "volumesone": (volumes.one_pod_only,),
+    "volumesdisks": (resources.fuller, volumes.disks),
+    "volumeslimits": (resources.fuller, volumes.limits),
+    "volumesephemeral": (volumes.ephemeral,),
+    "gates": (nodes.gates,),
+    "preemption": (preemption.full_nodes,),
+    "budgets": (preemption.full_nodes, preemption.budgets),
+    "terminating": (preemption.full_nodes, preemption.terminating, preemption.own_nomination),
+    "never": (preemption.full_nodes, preemption.never),
+    "nominated": (preemption.full_nodes, preemption.own_nomination),
+    "nominations": (preemption.full_nodes, preemption.some_free_nodes, preemption.other_nominations),
+}
+
+_COMBINED: Sequence[Part] = (
+    nodes.taints, nodes.cordons, nodes.node_affinity, nodes.ports, nodes.images, nodes.features, resources.scalars,
+    resources.many_containers, resources.pod_level, resources.resized, neighbours.spread, neighbours.pod_affinity,
+    neighbours.default_spreading, volumes.bound, volumes.local, volumes.provisioned, volumes.disks, volumes.limits,
+    preemption.other_nominations, preemption.own_nomination, preemption.budgets,
+)  # fmt: skip
+
+_CROWDED: Sequence[Part] = (
+    nodes.taints, nodes.node_affinity, nodes.ports, neighbours.spread, neighbours.pod_affinity, volumes.one_pod_only,
+    volumes.disks, volumes.limits, resources.scalars, preemption.budgets, preemption.terminating,
+    preemption.other_nominations, preemption.own_nomination,
+)  # fmt: skip
+
+
+def _combined(draw: Draw) -> None:
+    """Put two to five parts together that were not made for each other."""
+    neighbours.namespaces(draw)
+    draw.pick((neighbours.neighbours, resources.fuller))(draw)
+    for part in _in_order(draw, _COMBINED, 2, 5):
+        part(draw)
+
+
+def _preempting(draw: Draw) -> None:
+    """Put one to three parts together where no node has room."""
+    neighbours.namespaces(draw)
+    preemption.full_nodes(draw)
+    for part in _in_order(draw, _CROWDED, 1, 3):
+        part(draw)
+
+
+def _configured(draw: Draw) -> None:
+    """Put parts together under another profile."""
+    draw.pick((_combined, _combined, _preempting))(draw)
+    profiles.another_profile(draw)
+
+
+def _in_order(draw: Draw, parts: Sequence[Part], least: int, most: int) -> list[Part]:
+    """Return a few of the parts, in their order: what is wanted for scalars is asked of what is there before."""
+    chosen = draw.some(range(len(parts)), least, most)
+    return [parts[i] for i in sorted(chosen)]
+
+
+_WHOLE: Mapping[str, Part] = {"combined": _combined, "preempting": _preempting, "configured": _configured}
+FAMILIES: Sequence[str] = (*_PLAIN, *_WHOLE)
+_SHARE = 6
+"""How many cases of each family in _WHOLE stand beside one of each plain family."""
+_NO_NODES = 150
+"""One case in so many has no node at all."""
+
+
+def cases(seed: int, n: int, families: Sequence[str] = FAMILIES) -> Iterator[Fields]:
+    """Yield n cases, the same ones for the same seed and families, spread over the families."""
+    turns = [family for family in families for _ in range(_SHARE if family in _WHOLE else 1)]
+    for number in range(n):
+        yield _case(Draw(seed, turns[number % len(turns)], number))
+
+
+def _case(draw: Draw) -> Fields:
+    if draw.number % _NO_NODES == _NO_NODES - 1:
+        draw.tags.append("no nodes")
+        return draw.case()
+    draw.add_nodes()
+    draw.add_pods(draw.count(0, 8))
+    parts = _PLAIN.get(draw.family) or (_WHOLE[draw.family],)
+    for part in parts:
+        part(draw)
+    return draw.case()

@@ -1,0 +1,82 @@
+"""Profiles other than the default one, as they stand in a KubeSchedulerConfiguration."""
+
+from __future__ import annotations
+
+from tests.conformance.generate.draw import HOST, PREFERRED, REQUIRED, ZONE, Draw, Fields
+from tests.conformance.generate.nodes import requirement
+
+_SCORERS = (
+    "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
+    "NodeResourcesBalancedAllocation", "ImageLocality",
+)  # fmt: skip
+_CAN_BE_DISABLED = (
+    "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+    "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
+    "NodeDeclaredFeatures", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultPreemption",
+)  # fmt: skip
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu")
+
+
+def another_profile(draw: Draw) -> None:
+    """Weigh, leave out or configure plugins; without the part the case has no profile and means the default one."""
+    plugins: Fields = {}
+    if draw.often(0.5):
+        weighed = [{"name": name, "weight": draw.count(1, 20)} for name in draw.some(_SCORERS, 1, 3)]
+        plugins["multiPoint"] = {"enabled": weighed}
+    if draw.often(0.4):
+        named = {one["name"] for one in plugins.get("multiPoint", {}).get("enabled", [])}
+        left_out = [name for name in draw.some(_CAN_BE_DISABLED, 1, 2) if name not in named]
+        plugins.setdefault("multiPoint", {})["disabled"] = [{"name": name} for name in left_out]
+    disabled = {one["name"] for one in plugins.get("multiPoint", {}).get("disabled", [])}
+    makers = {
+        "NodeResourcesFit": _fit, "NodeResourcesBalancedAllocation": _balance, "NodeAffinity": _added_affinity,
+        "InterPodAffinity": _inter_pod, "PodTopologySpread": _spread,
+    }  # fmt: skip
+    chosen = draw.some([name for name in makers if name not in disabled], 1, 3)
+    configs = [{"name": name, "args": makers[name](draw)} for name in chosen]
+    draw.profile = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": configs}
+
+
+def _weighed(draw: Draw, greatest: int) -> list[Fields]:
+    return [{"name": name, "weight": draw.count(1, greatest)} for name in draw.some(_RESOURCES, 1, 3)]
+
+
+def _fit(draw: Draw) -> Fields:
+    strategy: Fields = {"type": draw.pick(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"))}
+    strategy["resources"] = _weighed(draw, 10)
+    if strategy["type"] == "RequestedToCapacityRatio":
+        uses = sorted(draw.some((0, 20, 50, 80, 100), 2, 4))
+        strategy["requestedToCapacityRatio"] = {
+            "shape": [{"utilization": use, "score": draw.count(0, 10)} for use in uses]
+        }
+    ignored = {"ignoredResources": ["nvidia.com/gpu"]} if draw.often(0.3) else {}
+    return {"scoringStrategy": strategy, **ignored}
+
+
+def _balance(draw: Draw) -> Fields:
+    return {"resources": _weighed(draw, 1)}
+
+
+def _added_affinity(draw: Draw) -> Fields:
+    added: Fields = {}
+    if draw.often(0.6):
+        added[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": [requirement(draw)]} for _ in range(2)]}
+    if draw.often(0.6) or not added:
+        added[PREFERRED] = [{"weight": draw.count(1, 100), "preference": {"matchExpressions": [requirement(draw)]}}]
+    return {"addedAffinity": added}
+
+
+def _inter_pod(draw: Draw) -> Fields:
+    return {"hardPodAffinityWeight": draw.pick((0, 1, 50, 100)), "ignorePreferredTermsOfExistingPods": draw.often(0.5)}
+
+
+def _spread(draw: Draw) -> Fields:
+    constraints = [
+        {
+            "maxSkew": draw.count(1, 3),
+            "topologyKey": key,
+            "whenUnsatisfiable": draw.pick(("DoNotSchedule", "ScheduleAnyway")),
+        }
+        for key in draw.some((ZONE, HOST), 0, 2)
+    ]
+    return {"defaultingType": "List", "defaultConstraints": constraints}

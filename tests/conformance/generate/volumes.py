@@ -1,0 +1,285 @@
+"""Parts about volumes: claims in every state, volumes with places, storage to be provisioned, drivers' limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.conformance.generate.draw import (
+    BETA_ZONE,
+    HOST,
+    REGION,
+    ZONE,
+    Draw,
+    Fields,
+    moment,
+    name_of,
+)
+from tests.conformance.generate.nodes import requirement
+
+DRIVER = "csi.example.com"
+_AWS = "ebs.csi.aws.com"
+_MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+_GROUND = "default"
+
+
+def _class(draw: Draw, name: str, provisioner: str = DRIVER, **more: Any) -> None:
+    if all(name_of(found) != name for found in draw.objects.get("storageclasses", [])):
+        mode = {"volumeBindingMode": "WaitForFirstConsumer"}
+        draw.add("storageclasses", {"metadata": {"name": name}, "provisioner": provisioner, **mode, **more})
+
+
+def _volume(draw: Draw, name: str, size: str = "10Gi", kind: str = "std", **spec: Any) -> Fields:
+    source = (
+        {}
+        if any(key in spec for key in ("awsElasticBlockStore", "nfs"))
+        else {"csi": {"driver": DRIVER, "volumeHandle": name}}
+    )
+    fields = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], "storageClassName": kind}
+    metadata = {"metadata": {"name": name}}
+    return draw.add("persistentvolumes", metadata | {"spec": fields | source | spec, "status": {"phase": "Available"}})
+
+
+def _claim(draw: Draw, name: str, kind: str | None, size: str = "5Gi", namespace: str = _GROUND) -> Fields:
+    spec: Fields = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    if kind is not None:
+        spec["storageClassName"] = kind
+    metadata = {"name": name, "namespace": namespace}
+    return draw.add("persistentvolumeclaims", {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
+
+
+def _bound(draw: Draw, name: str, namespace: str = _GROUND, **spec: Any) -> tuple[Fields, Fields]:
+    """Return a claim and the volume that it is bound to."""
+    claim = _claim(draw, name, "std", namespace=namespace)
+    done = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+    claim["metadata"]["annotations"] = done
+    claim["spec"]["volumeName"] = f"pv-{name}"
+    claim["status"]["phase"] = "Bound"
+    holder = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name, "uid": claim["metadata"]["uid"]}
+    volume = _volume(draw, f"pv-{name}", claimRef=holder, **spec)
+    volume["status"]["phase"] = "Bound"
+    return claim, volume
+
+
+def _use(pod: Fields, claim: str) -> None:
+    volumes = pod["spec"].setdefault("volumes", [])
+    volumes.append({"name": f"v{len(volumes)}", "persistentVolumeClaim": {"claimName": claim}})
+
+
+def _places(draw: Draw) -> Fields:
+    """Return a node affinity of a volume."""
+    zones = {"key": ZONE, "operator": "In", "values": draw.some(("z1", "z2", "z3"), 1, 2)}
+    hosts = {"key": HOST, "operator": "In", "values": draw.some([name_of(node) for node in draw.nodes], 1, 3)}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [draw.pick((zones, hosts, requirement(draw)))]}]}}
+
+
+def bound(draw: Draw) -> None:
+    """Use bound claims whose volumes have a place, by affinity or by labels; some volumes are gone."""
+    for i in range(draw.count(1, 3)):
+        place: Fields = {"nodeAffinity": _places(draw)} if draw.often(0.5) else {}
+        _, volume = _bound(draw, f"bound-{i}", **place)
+        if draw.often(0.5):
+            key = draw.pick((ZONE, ZONE, BETA_ZONE, REGION))
+            volume["metadata"]["labels"] = {key: draw.pick(("z1", "z2", "z1__z2", "r1", "z3"))}
+        if draw.often(0.07):
+            draw.objects["persistentvolumes"].remove(volume)
+        _use(draw.target, f"bound-{i}")
+
+
+def gone(draw: Draw) -> None:
+    """Use a bound claim whose volume is gone, in a profile whose VolumeZone does not stop at that."""
+    _, volume = _bound(draw, "gone")
+    draw.objects["persistentvolumes"].remove(volume)
+    _use(draw.target, "gone")
+    draw.profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"disabled": [{"name": "VolumeZone"}]}},
+    }
+
+
+def broken(draw: Draw) -> None:
+    """Use a claim that nothing can be done with: missing, lost, going, of no class, or to be bound at once."""
+    how = draw.count(0, 6)
+    if how == 1:
+        _bound(draw, "odd")[0]["status"]["phase"] = "Lost"
+    elif how == 2:
+        _bound(draw, "odd")[0]["metadata"]["deletionTimestamp"] = moment(0)
+    elif how == 3:
+        _claim(draw, "odd", draw.pick((None, "", "no-such-class")))
+    elif how == 4:
+        _class(draw, "at-once", volumeBindingMode="Immediate")
+        _claim(draw, "odd", "at-once")
+    elif how == 5:
+        _class(draw, "late")
+        _claim(draw, "odd", "late")["spec"]["volumeName"] = "pv-chosen"
+        _volume(draw, "pv-chosen", kind="late")
+    elif how == 6:
+        _ephemeral(draw, draw.target, draw.pick(("missing", "foreign")))
+        return
+    _use(draw.target, "odd")
+
+
+def local(draw: Draw) -> None:
+    """Use claims that wait for their first consumer, and find their volumes among those that are there."""
+    _class(draw, "local", "kubernetes.io/no-provisioner")
+    for i in range(draw.count(2, 8)):
+        size = f"{draw.pick((1, 5, 10)) * 1024 + i}Mi"
+        volume = _volume(draw, f"pv-{i}", size, "local", nodeAffinity=_places(draw))
+        if draw.often(0.15):
+            volume["status"]["phase"] = "Released"
+        if draw.often(0.15):
+            holder = {"namespace": _GROUND, "name": draw.pick(("local-0", "someone-else"))}
+            volume["spec"]["claimRef"] = holder
+        if draw.often(0.2):
+            volume["spec"]["volumeMode"] = "Block"
+        if draw.often(0.3):
+            volume["metadata"]["labels"] = {"disk": "fast"}
+    for i in range(draw.count(1, 2)):
+        claim = _claim(draw, f"local-{i}", "local", draw.pick(("1Gi", "4Gi", "8Gi")))
+        if draw.often(0.2):
+            claim["spec"]["selector"] = {"matchLabels": {"disk": "fast"}}
+        _use(draw.target, f"local-{i}")
+
+
+def provisioned(draw: Draw) -> None:
+    """Use claims for which storage is to be made, where there is some; capacities are whole (see `crashes`)."""
+    more: Fields = {}
+    if draw.often(0.5):
+        values = draw.some(("z1", "z2", "z3"), 1, 2)
+        more["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": values}]}]
+    _class(draw, "made", **more)
+    if draw.often(0.7):
+        spec = {"storageCapacity": draw.often(0.85)}
+        draw.add("csidrivers", {"metadata": {"name": DRIVER}, "spec": spec})
+        for i in range(draw.count(1, 5)):
+            topology = draw.pick(({}, {"matchLabels": {ZONE: draw.pick(("z1", "z2", "z3"))}}))
+            capacity: Fields = {"nodeTopology": topology, "capacity": draw.pick(("1Gi", "10Gi", "100Gi"))}
+            if draw.often(0.3):
+                capacity["maximumVolumeSize"] = draw.pick(("1Gi", "10Gi"))
+            named = {"metadata": {"name": f"cap-{i}", "namespace": "kube-system"}, "storageClassName": "made"}
+            draw.add("csistoragecapacities", named | capacity)
+    for i in range(draw.count(1, 2)):
+        claim = _claim(draw, f"made-{i}", "made", draw.pick(("500Mi", "5Gi", "50Gi")))
+        if draw.often(0.2):
+            claim["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": draw.node_name()}
+        _use(draw.target, f"made-{i}")
+
+
+def crashes(draw: Draw) -> None:
+    """Let capacity objects tell only the largest volume: kube-scheduler 1.37.1 crashes where it comes to score it."""
+    for capacity in draw.objects.get("csistoragecapacities", []):
+        if draw.often(0.5):
+            del capacity["capacity"]
+            capacity["maximumVolumeSize"] = "100Gi"
+
+
+def one_pod_only(draw: Draw) -> None:
+    claim, volume = _bound(draw, "single")
+    for fields in (claim, volume):
+        fields["spec"]["accessModes"] = ["ReadWriteOncePod"]
+    _use(draw.target, "single")
+    if draw.placed and draw.often(0.8):
+        pod = draw.pick(draw.placed)
+        _use(pod, "single")
+        pod["metadata"]["namespace"] = _GROUND
+        pod["spec"]["priority"] = draw.pick((-10, 0))
+
+
+def disks(draw: Draw) -> None:
+    for pod in [draw.target, *draw.some(draw.placed, 1)]:
+        disk: Fields = draw.pick(
+            (
+                {"gcePersistentDisk": {"pdName": draw.pick(("d1", "d2")), "readOnly": draw.often(0.4)}},
+                {"awsElasticBlockStore": {"volumeID": draw.pick(("v1", "v2"))}},
+                {
+                    "iscsi": {
+                        "targetPortal": "1.2.3.4",
+                        "iqn": "iqn.2024-01.com.example:d",
+                        "lun": 0,
+                        "readOnly": draw.often(0.4),
+                    }
+                },
+                {
+                    "rbd": {
+                        "monitors": draw.some(("m1", "m2", "m3"), 1, 2),
+                        "image": "i",
+                        "pool": "p",
+                        "readOnly": draw.often(0.4),
+                    }
+                },
+            )
+        )
+        pod["spec"].setdefault("volumes", []).append({"name": "disk", **disk})
+
+
+def limits(draw: Draw) -> None:
+    """Limit what drivers attach; some nodes lack a driver, which `preventPodSchedulingIfMissing` makes matter."""
+    draw.tags.append("limits")
+    for driver in (DRIVER, _AWS):
+        if all(name_of(found) != driver for found in draw.objects.get("csidrivers", [])) and draw.often(0.6):
+            spec = {"preventPodSchedulingIfMissing": draw.often(0.7)}
+            draw.add("csidrivers", {"metadata": {"name": driver}, "spec": spec})
+    for node in draw.nodes:
+        if draw.often(0.85):
+            drivers: list[Fields] = []
+            for driver in draw.some((DRIVER, _AWS), 1):
+                limit = {"allocatable": {"count": draw.count(0, 3)}} if draw.often(0.85) else {}
+                drivers.append({"name": driver, "nodeID": "x", "topologyKeys": None, **limit})
+            metadata: Fields = {"name": name_of(node)}
+            if draw.often(0.7):
+                metadata["annotations"] = {_MIGRATED: draw.pick(("kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", ""))}
+            draw.add("csinodes", {"metadata": metadata, "spec": {"drivers": drivers}})
+    for i, pod in enumerate(draw.some(draw.placed, 1)):
+        _use_limited(draw, pod, f"held-{i}")
+    _use_limited(draw, draw.target, "wanted")
+    for i in range(draw.count(0, 2)):
+        _volume(draw, f"pv-att{i}")
+        attached = {"attacher": DRIVER, "nodeName": draw.node_name(), "source": {"persistentVolumeName": f"pv-att{i}"}}
+        draw.add("volumeattachments", {"metadata": {"name": f"att{i}"}, "spec": attached, "status": {"attached": True}})
+
+
+def _use_limited(draw: Draw, pod: Fields, name: str) -> None:
+    how = draw.count(0, 3)
+    if how == 0:
+        pod["spec"].setdefault("volumes", []).append(
+            {"name": "inline", "awsElasticBlockStore": {"volumeID": f"vol-{name}"}}
+        )
+        return
+    if how == 1:
+        _class(draw, "limited", draw.pick((DRIVER, "kubernetes.io/aws-ebs")))
+        _claim(draw, name, "limited", namespace=pod["metadata"]["namespace"])
+    else:
+        inline = {"awsElasticBlockStore": {"volumeID": f"aws://us-east-1a/vol-{name}"}} if how == 3 else {}
+        _bound(draw, name, pod["metadata"]["namespace"], **inline)
+    _use(pod, name)
+
+
+def ephemeral(draw: Draw) -> None:
+    for pod in [draw.target, *draw.some(draw.placed, 0, 3)]:
+        _ephemeral(draw, pod, draw.pick(("unbound", "bound", "bound")))
+
+
+def _ephemeral(draw: Draw, pod: Fields, state: str) -> None:
+    _class(draw, "late")
+    template = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "late",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": template}}}
+    pod["spec"].setdefault("volumes", []).append(volume)
+    if state == "missing":
+        return
+    name, namespace = f"{name_of(pod)}-scratch", pod["metadata"]["namespace"]
+    if state == "bound":
+        claim, _ = _bound(draw, name, namespace, **({"nodeAffinity": _places(draw)} if draw.often(0.5) else {}))
+    else:
+        claim = _claim(draw, name, "late", namespace=namespace)
+    if state != "foreign":
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": name_of(pod),
+            "uid": pod["metadata"]["uid"],
+            "controller": True,
+        }
+        claim["metadata"]["ownerReferences"] = [owner]
