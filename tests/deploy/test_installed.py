@@ -77,7 +77,7 @@ def installed(
 
 
 def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
-    """Do all that a replica's life has: lead, stand by, bind, refuse, lose a race, repeat an Event, hand over."""
+    """Do all that a replica has to: lead, stand by, bind, refuse, lose a race, repeat an Event, preempt, hand over."""
     api = vane.api
     token = vane.cluster.service_account_token("vane", NAMESPACE)
     kubeconfig = vane.cluster.write_kubeconfig({"token": token}, folder / "vane.kubeconfig")
@@ -96,6 +96,7 @@ def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
     vane.example = kubectl(vane.cluster, "rollout status deployment/web --timeout=60s")
     _lose_a_race(api, first)
     _repeat_an_event(api)
+    _preempt(api)
 
     first.process.signal(signal.SIGTERM)
     assert first.process.wait(15.0) == 0
@@ -145,6 +146,17 @@ def _repeat_an_event(api: KubeApi) -> None:
     wait_until(lambda: all(len(counts) == 2 for counts in refusals().values()), 10.0, "a second Event for the others")
     api.delete_pod(bound.pop(), grace=0)
     wait_until(lambda: [1, 2] in map(sorted, refusals().values()), 10.0, "a series")
+
+
+def _preempt(api: KubeApi) -> None:
+    """Have a Pod take the room of another one."""
+    api.create_priority_class("urgent", 1_000)
+    api.create_node("single", cpu="1", labels={"size": "single"})
+    only_there: Json = {"cpu": "1", "grace": 0, "scheduler_name": "vane", "spec": {"nodeSelector": {"size": "single"}}}
+    api.create_pod("victim", **only_there)
+    api.wait_bound("victim")
+    api.create_pod("urgent", priority_class="urgent", **only_there)
+    api.wait_bound("urgent")
 
 
 def _count(event: Json) -> int:
@@ -251,7 +263,7 @@ def test_every_right_is_needed(installed: Installed, role: Json, right: Right, r
     [
         "get secrets",
         "list secrets -A",
-        "delete pods",
+        "deletecollection pods",
         "create pods",
         "update pods",
         "patch pods",
