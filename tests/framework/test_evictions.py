@@ -1,0 +1,108 @@
+"""Evictions: nodes tried together and one by one answer alike, and nothing is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduler.framework.evictions import Evictions
+from scheduler.framework.filtering import filter_phase
+from scheduler.framework.observer import UNOBSERVED
+from scheduler.framework.plugin import FilterPlugin, FreedBy
+from scheduler.framework.profile import Enabled, Profile
+from scheduler.framework.status import Code, Rejection
+from scheduler.model.arrays import Rows
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+from scheduler.plugins import default_chain
+from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod
+
+
+class Crowded(FilterPlugin):
+    """Refuses every node while more than `limit` Pods are placed anywhere."""
+
+    limit = 100
+
+    def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        mask = np.full(len(snapshot.nodes.alive[rows]), int(snapshot.nodes.n_pods.sum()) > self.limit)
+        return [Rejection(mask, Code.UNSCHEDULABLE, "too many Pods")]
+
+
+class Local(Crowded):
+    """The same said to concern its own node only, which allows all nodes to be tried at once."""
+
+    freed_by = FreedBy.ITS_ROW
+
+
+class Strict(Crowded):
+    limit = 2
+
+
+NODES = [make_node(f"n{i}", cpu="2") for i in range(3)]
+PODS = [make_pod(f"p{i}{k}", node=f"n{i}", cpu="1", priority=k) for i in range(3) for k in range(2)]
+
+
+def evictions_of(plugin: FilterPlugin, pod: PodInfo, nominated: Sequence[PodInfo] = ()) -> tuple[Snapshot, Evictions]:
+    profile = Profile.build("vane", [*default_chain(), Enabled(plugin)])
+    snapshot = Snapshot(cluster_of(NODES, [*PODS, *nominated]), NO_SIGNALS, 0.0)
+    run = filter_phase(pod, snapshot, profile, None, UNOBSERVED).run
+    assert run is not None
+    return snapshot, Evictions(run)
+
+
+def needed(snapshot: Snapshot, evictions: Evictions) -> tuple[dict[int, list[str]], dict[int, set[str]]]:
+    found, refusals = evictions.needed({row: list(snapshot.pods_on(row))[::-1] for row in range(3)})
+    reasons = {row: {one.reason for one in refusals if one.mask[row]} for row in range(3)}
+    return {row: [pod.name for pod in pods] for row, pods in found.items()}, reasons
+
+
+@pytest.mark.parametrize("plugin", [Crowded(), Local()], ids=["one by one", "together"])
+@pytest.mark.parametrize(
+    ("cpu", "expected"),
+    [("1", {0: ["p00"], 1: ["p10"], 2: ["p20"]}), ("2", {i: [f"p{i}1", f"p{i}0"] for i in range(3)}), ("3", {})],
+)
+def test_each_pod_comes_back_for_as_long_as_there_is_room(
+    plugin: FilterPlugin, cpu: str, expected: dict[int, list[str]]
+) -> None:
+    snapshot, evictions = evictions_of(plugin, make_pod("target", cpu=cpu, priority=9))
+    before = [list(snapshot.pods_on(row)) for row in range(3)]
+
+    found, reasons = needed(snapshot, evictions)
+
+    assert found == expected
+    assert all(bool(why) != (row in expected) for row, why in reasons.items())
+    assert [list(snapshot.pods_on(row)) for row in range(3)] == before
+    assert snapshot.nodes.n_pods.tolist() == [2, 2, 2]
+
+
+def test_what_leaves_other_nodes_does_not_count_for_a_plugin_that_looks_everywhere() -> None:
+    snapshot, evictions = evictions_of(Strict(), make_pod("target", cpu="1", priority=9))
+
+    found, reasons = needed(snapshot, evictions)
+
+    assert found == {}
+    assert reasons == {row: {"too many Pods"} for row in range(3)}
+
+
+def test_a_pod_nominated_there_counts_for_its_node_only() -> None:
+    rival = make_pod("rival", cpu="1", priority=9, nominated="n1")
+    snapshot, evictions = evictions_of(Local(), make_pod("target", cpu="1", priority=9), [rival])
+
+    found, _ = needed(snapshot, evictions)
+
+    assert found == {0: ["p00"], 1: ["p11", "p10"], 2: ["p20"]}
+
+
+def test_what_cannot_be_freed_is_found_in_columns() -> None:
+    snapshot, evictions = evictions_of(Crowded(), make_pod("target", cpu="2", priority=9))
+    requested = snapshot.nodes.requested.copy()
+    requested[snapshot.nodes.resources["cpu"], 0] = 0
+
+    refusals = evictions.hopeless(np.arange(3), requested, snapshot.nodes.n_pods)
+
+    assert [(one.plugin, one.reason, one.mask.tolist()) for one in refusals] == [
+        ("NodeResourcesFit", "Insufficient cpu", [False, True, True])
+    ]
