@@ -37,6 +37,9 @@ MAX_WEIGHT: Final = 100
 _MAX_NAME: Final = 253
 _UNBOUNDED: Final = 2**31 - 1
 
+_VANES: Final = ("clusters", "kubeconfig", "logging", "prometheus", "rules", "serving")
+"""Settings that stand at the top of a VaneConfiguration."""
+
 _GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
 """Points that kube-scheduler 1.37 has for groups of Pods, and Vane has not."""
 
@@ -131,6 +134,9 @@ class Reading:
             return "belongs to score, as in kube-scheduler. Write score"
         if name in ("healthzBindAddress", "metricsBindAddress"):
             return "no such field in v1, as in kube-scheduler. Write --bind-address and --secure-port"
+        if name in _VANES:
+            advice = "Write it at the top of a VaneConfiguration, and this in its scheduler block"
+            return f"no such field, got {name!r}. {advice}"
         near = difflib.get_close_matches(name, known, 1)
         advice = f"Write {near[0]}" if near else f"Fields here: {', '.join(known)}"
         return f"no such field, got {name!r}. {advice}"

@@ -155,6 +155,11 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
             id="no backoff",
         ),
         pytest.param(
+            "scheduler: {rules: [a]}\n",
+            "3:13: scheduler.rules: no such field, got 'rules'. Write it at the top of a VaneConfiguration, and",
+            id="a setting of Vane's own",
+        ),
+        pytest.param(
             "scheduler: {profile: []}\n",
             "3:13: scheduler.profile: no such field, got 'profile'. Write profiles",
             id="a slip",
