@@ -2,6 +2,8 @@
 
 PYTHON ?= python3
 ARGS ?=
+SEED ?= 1
+N ?= 1000
 PYTEST_ARGS ?=
 
 # The uv of this machine, or else one of our own.
@@ -9,7 +11,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -27,10 +29,15 @@ setup: .venv/.synced ## Install Vane and its tools into .venv, as uv.lock says
 
 controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the first time takes minutes
 	$(BIN)/python tests/controlplane/build.py
+	$(BIN)/python tests/controlplane/build.py oracle
 
 test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli")
-	@$(BIN)/python tests/controlplane/build.py || echo "no control plane on this machine: tests that need it will say so"
+	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \
+		|| echo "no control plane on this machine: tests that need it will say so"
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
+	$(BIN)/python -m tests.conformance.generate --seed $(SEED) --number $(N) $(ARGS)
 
 check: setup ## Check style, formatting, types and layers
 	$(BIN)/ruff check .

@@ -48,8 +48,9 @@ class Case:
     @property
     def gap(self) -> str:
         """Why the answers are not compared although all is built, "" for most cases."""
-        crashed = self.expect["result"] == "crash"
-        return f"kube-scheduler 1.37.1 crashes: {self.expect['error']}" if crashed else ""
+        reasons = {"crash": "kube-scheduler 1.37.1 crashes", "chance": "kube-scheduler does not do the same twice"}
+        reason = reasons.get(self.expect["result"])
+        return f"{reason}: {self.expect['error']}" if reason else ""
 
     @property
     def pod(self) -> PodInfo:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.build import BuildError, ensure_programs
+from tests.controlplane.build import BuildError, ensure_oracle, ensure_programs
 from tests.support.audit import AuditLog
 from tests.support.cleanup import clean
 from tests.support.controlplane import ControlPlane
@@ -20,6 +20,7 @@ from tests.support.prometheus import PrometheusServer, Samples, import_samples
 
 _MARK = "controlplane"
 _PROGRAMS = pytest.StashKey[Path | BuildError]()
+_ORACLE = pytest.StashKey[Path | BuildError]()
 
 StartPrometheus = Callable[..., PrometheusServer]
 Recorded = Callable[[str | Mapping[str, Samples]], PrometheusServer]
@@ -29,7 +30,7 @@ Recorded = Callable[[str | Mapping[str, Samples]], PrometheusServer]
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "programs" in getattr(item, "fixturenames", ()):
+        if _needs(item, "programs") or _needs(item, "oracle"):
             item.add_marker(_MARK)
 
 
@@ -39,24 +40,46 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if session.config.option.collectonly or not any(item.get_closest_marker(_MARK) for item in session.items):
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+
+    def progress(line: str) -> None:
+        if reporter is not None:
+            reporter.write_line(line)
+
+    session.config.stash[_PROGRAMS] = _built(lambda: ensure_programs(progress=progress))
+    if any(_needs(item, "oracle") for item in session.items):
+        session.config.stash[_ORACLE] = _built(lambda: ensure_oracle(progress=progress))
+
+
+def _needs(item: pytest.Item, fixture: str) -> bool:
+    return fixture in getattr(item, "fixturenames", ())
+
+
+def _built(build: Callable[[], Path]) -> Path | BuildError:
     try:
-        session.config.stash[_PROGRAMS] = ensure_programs(
-            progress=lambda line: None if reporter is None else reporter.write_line(line)
-        )
+        return build()
     except BuildError as error:
-        session.config.stash[_PROGRAMS] = error
+        return error
 
 
-@pytest.fixture(scope="session")
-def programs(request: pytest.FixtureRequest) -> Path:
-    """The folder of etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kubectl, prometheus, promtool."""
-    outcome = request.config.stash[_PROGRAMS]
+def _or_skipped(outcome: Path | BuildError) -> Path:
     if isinstance(outcome, Path):
         return outcome
     reason = f"no control plane: {' '.join(str(outcome).split())}"
     if os.environ.get("CI") == "true":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest) -> Path:
+    """The folder of etcd, kube-apiserver, kube-scheduler, kube-controller-manager, kubectl, prometheus, promtool."""
+    return _or_skipped(request.config.stash[_PROGRAMS])
+
+
+@pytest.fixture(scope="session")
+def oracle(request: pytest.FixtureRequest) -> Path:
+    """The program that answers scheduling cases with kube-scheduler's own plugins."""
+    return _or_skipped(request.config.stash[_ORACLE])
 
 
 @pytest.fixture(scope="session")

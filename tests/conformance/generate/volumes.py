@@ -141,7 +141,10 @@ def local(draw: Draw) -> None:
 
 
 def provisioned(draw: Draw) -> None:
-    """Use claims for which storage is to be made, where there is some; capacities are whole (see `crashes`)."""
+    """Use claims for which storage is to be made, where there is some.
+
+    No two capacities are for one node: kube-scheduler scores by whichever a Go map holds first.
+    """
     more: Fields = {}
     if draw.often(0.5):
         values = draw.some(("z1", "z2", "z3"), 1, 2)
@@ -150,8 +153,9 @@ def provisioned(draw: Draw) -> None:
     if draw.often(0.7):
         spec = {"storageCapacity": draw.often(0.85)}
         draw.add("csidrivers", {"metadata": {"name": DRIVER}, "spec": spec})
-        for i in range(draw.count(1, 5)):
-            topology = draw.pick(({}, {"matchLabels": {ZONE: draw.pick(("z1", "z2", "z3"))}}))
+        everywhere: list[Fields] = [{}]
+        zones: list[Fields] = [{"matchLabels": {ZONE: zone}} for zone in draw.some(("z1", "z2", "z3"), 1)]
+        for i, topology in enumerate(draw.pick((everywhere, zones, zones))):
             capacity: Fields = {"nodeTopology": topology, "capacity": draw.pick(("1Gi", "10Gi", "100Gi"))}
             if draw.often(0.3):
                 capacity["maximumVolumeSize"] = draw.pick(("1Gi", "10Gi"))

@@ -14,6 +14,7 @@ const (
 	unschedulable = "unschedulable"
 	failed        = "error"
 	crashed       = "crash"
+	byChance      = "chance"
 )
 
 // expectation is the member `expect`. Scores are by plugin, then by node.

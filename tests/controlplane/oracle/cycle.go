@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -41,7 +42,7 @@ func (a *attempt) decide(ctx context.Context) error {
 	}
 	if len(c.nodes) == 0 {
 		if !errors.Is(c.failedWhole, scheduler.ErrNoNodesAvailable) {
-			return fmt.Errorf("without nodes SchedulePod says %w", c.failedWhole)
+			return disagree("without nodes SchedulePod says %v", c.failedWhole)
 		}
 		a.expect.fail(unschedulable, v1.PodReasonUnschedulable, c.failedWhole.Error())
 		return nil
@@ -178,6 +179,10 @@ func (c *cycle) score(ctx context.Context) {
 		c.expect.ScoreError = status.AsError().Error()
 		return
 	}
+	if slices.ContainsFunc(found, func(node fwk.NodePluginScores) bool { return node.Name == "" }) {
+		c.awaitCrash()
+		return
+	}
 	c.expect.Raw, c.expect.Scores = scores{}, scores{}
 	c.expect.Weights, c.expect.Total = map[string]int64{}, map[string]int64{}
 	for _, plugin := range c.framework.ListPlugins().Score.Enabled {
@@ -187,6 +192,17 @@ func (c *cycle) score(ctx context.Context) {
 		}
 	}
 	c.note(found)
+}
+
+// awaitCrash waits for the cause: a goroutine that panics counts as done before the panic is handled. A crash that
+// only scoring what need not be scored brings about is none of the scheduler's; it leaves the case without scores.
+func (c *cycle) awaitCrash() {
+	for c.crash.Load() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if len(c.feasible) == 1 || c.expect.Nominated != nil && c.expect.Nominated.Used {
+		c.crash.Store(nil)
+	}
 }
 
 func (c *cycle) note(found []fwk.NodePluginScores) {
@@ -211,7 +227,7 @@ func (c *cycle) note(found []fwk.NodePluginScores) {
 
 func (c *cycle) settle(acceptable []string) error {
 	if c.failedWhole != nil || !slices.Contains(acceptable, c.inOnePiece.SuggestedHost) {
-		return fmt.Errorf("SchedulePod chooses %q (%v), step by step any of %v is right",
+		return disagree("SchedulePod chooses %q (%v), step by step any of %v is right",
 			c.inOnePiece.SuggestedHost, c.failedWhole, acceptable)
 	}
 	c.expect.Result, c.expect.Acceptable, c.expect.Suggested = scheduled, acceptable, c.inOnePiece.SuggestedHost
@@ -221,7 +237,7 @@ func (c *cycle) settle(acceptable []string) error {
 // settleFault takes the text of SchedulePod: of the faults of several nodes, which one it tells is chance.
 func (c *cycle) settleFault() error {
 	if c.failedWhole == nil || !slices.Contains(c.faults, c.failedWhole.Error()) {
-		return fmt.Errorf("SchedulePod says %v, step by step the faults are %q", c.failedWhole, c.faults)
+		return disagree("SchedulePod says %v, step by step the faults are %q", c.failedWhole, c.faults)
 	}
 	c.expect.Error = c.failedWhole.Error()
 	c.expect.fail(failed, v1.PodReasonSchedulerError, c.expect.Error)
@@ -231,11 +247,11 @@ func (c *cycle) settleFault() error {
 func (c *cycle) settleRefusal(ctx context.Context) error {
 	var whole *framework.FitError
 	if !errors.As(c.failedWhole, &whole) {
-		return fmt.Errorf("SchedulePod says %v, step by step no node is left", c.failedWhole)
+		return disagree("SchedulePod says %v, step by step no node is left", c.failedWhole)
 	}
 	taken := &framework.FitError{Pod: c.pod, NumAllNodes: len(c.nodes), Diagnosis: c.diagnosis}
 	if taken.Error() != whole.Error() {
-		return fmt.Errorf("SchedulePod says %q, step by step it is %q", whole, taken)
+		return disagree("SchedulePod says %q, step by step it is %q", whole, taken)
 	}
 	c.expect.FilterMessage = taken.Error()
 	c.expect.RejectingPlugins = sets.List(c.diagnosis.UnschedulablePlugins)
