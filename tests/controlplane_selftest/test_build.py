@@ -15,7 +15,11 @@ NAMES = [program.name for program in build.PROGRAMS]
 
 
 def _run_build(**environ: str) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "tests/controlplane/build.py"]
+    return _run_build_of(**environ)
+
+
+def _run_build_of(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "tests/controlplane/build.py", *words]
     return subprocess.run(argv, cwd=ROOT, env={**os.environ, **environ}, capture_output=True, text=True, timeout=60)
 
 
@@ -110,3 +114,18 @@ def test_mark_deselects_the_tests() -> None:
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "not controlplane", A_CONTROL_PLANE_TEST]
     outcome = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert "1 deselected" in outcome.stdout
+
+
+def test_the_oracle_has_a_folder_of_its_own_and_is_built_once(oracle: Path) -> None:
+    outcome = _run_build_of("oracle")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.splitlines() == [str(oracle)]
+    assert oracle.parent.name == f"oracle-{build.oracle_key()}"
+
+
+def test_failing_go_is_a_clean_error_for_the_oracle_too(tmp_path: Path) -> None:
+    _write_program(tmp_path / "bin" / "go", '#!/bin/sh\n[ "$1" = env ] && echo go1.99.0 && exit\nexit 3\n')
+    path = f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    outcome = _run_build_of("oracle", PATH=path, VANE_CACHE=str(tmp_path / "cache"))
+    assert outcome.returncode == 1
+    assert outcome.stderr.startswith("error: building oracle failed (exit 3)")
