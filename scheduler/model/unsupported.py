@@ -35,20 +35,7 @@ def _claims_devices(pod: Pod) -> bool:
     return any(container.resources.claims for container in _containers(pod))
 
 
-def _has_volume(field: str) -> Callable[[Pod], bool]:
-    return lambda pod: any(getattr(volume, field) is not None for volume in pod.spec.volumes or ())
-
-
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported("spec.volumes.persistentVolumeClaim", NOT_BUILT, _has_volume("persistent_volume_claim")),
-    Unsupported("spec.volumes.ephemeral", NOT_BUILT, _has_volume("ephemeral")),
-    Unsupported("spec.volumes.gcePersistentDisk", NOT_BUILT, _has_volume("gce_persistent_disk")),
-    Unsupported("spec.volumes.awsElasticBlockStore", NOT_BUILT, _has_volume("aws_elastic_block_store")),
-    Unsupported("spec.volumes.azureDisk", NOT_BUILT, _has_volume("azure_disk")),
-    Unsupported("spec.volumes.cinder", NOT_BUILT, _has_volume("cinder")),
-    Unsupported("spec.volumes.portworxVolume", NOT_BUILT, _has_volume("portworx_volume")),
-    Unsupported("spec.volumes.rbd", NOT_BUILT, _has_volume("rbd")),
-    Unsupported("spec.volumes.iscsi", NOT_BUILT, _has_volume("iscsi")),
     Unsupported("spec.resourceClaims", NOT_BUILT, lambda pod: bool(pod.spec.resource_claims)),
     Unsupported("spec.containers.resources.claims", NOT_BUILT, _claims_devices),
     Unsupported("spec.schedulingGroup", NOT_BUILT, lambda pod: pod.spec.scheduling_group is not None),

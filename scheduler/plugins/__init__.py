@@ -22,11 +22,15 @@ from scheduler.plugins.node_name import NodeName
 from scheduler.plugins.node_ports import NodePorts
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
+from scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
 from scheduler.plugins.remote_binder import RemoteBinder
 from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.plugins.taints import NodeUnschedulable, TaintToleration
+from scheduler.plugins.volume_binding import VolumeBinding
+from scheduler.plugins.volume_restrictions import VolumeRestrictions
+from scheduler.plugins.volume_zone import VolumeZone
 from scheduler.plugins.webhook_notifier import WebhookNotifier
 
 
@@ -48,6 +52,10 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("NodeAffinity", NodeAffinity, 2),
     Link("NodePorts", NodePorts),
     Link("NodeResourcesFit", NodeResourcesFit, 1),
+    Link("VolumeRestrictions", VolumeRestrictions),
+    Link("NodeVolumeLimits", NodeVolumeLimits),
+    Link("VolumeBinding", VolumeBinding, 1),
+    Link("VolumeZone", VolumeZone),
     Link("PodTopologySpread", PodTopologySpread, 2),
     Link("InterPodAffinity", InterPodAffinity, 2),
     Link("NodeDeclaredFeatures", NodeDeclaredFeatures),

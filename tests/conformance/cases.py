@@ -19,13 +19,7 @@ from tests.conformance.profiles import refusal
 
 DATA = Path(__file__).parent / "data"
 
-ABSENT_PLUGINS = (
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "DynamicResources",
-)
+ABSENT_PLUGINS = ("DynamicResources",)
 """Plugins of kube-scheduler's chain that are not built; what they did has to be nothing for a case to count."""
 
 

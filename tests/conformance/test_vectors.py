@@ -15,7 +15,7 @@ from tests.conformance.compare import compare
 CASES = list(load(sorted(DATA.glob("*.jsonl.gz"))))
 COMPARABLE = [case for case in CASES if not case.needs()]
 
-NEED_MORE = {"resources": 3, "edge": 4, "mixed": 22, "preemption": 3}
+NEED_MORE = {"resources": 3, "preemption": 3}
 """How many cases per family wait for something that is not built; fewer once it is."""
 
 

@@ -20,6 +20,7 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.status import PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import Rows
+from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import (
@@ -40,6 +41,7 @@ from scheduler.plugins import DEFAULT_CHAIN, default_chain
 from scheduler.plugins.examples.label_score import LabelScore, LabelScoreArgs
 from scheduler.plugins.examples.team_nodes import TEAM, TeamNodes
 from tests.builders import cluster_of, make_node, make_pod, object_of, snapshot_of
+from tests.plugins import volumes
 
 EXAMPLES = (TeamNodes(), LabelScore(LabelScoreArgs(label="zone", worst=9, best=-3)))
 EVERY = (*EXAMPLES, *(one.plugin for one in default_chain()))
@@ -58,6 +60,25 @@ FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainer
 WEB_SERVICE = object_of(
     "Service", {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
 )
+STORAGE: tuple[CatalogObject, ...] = (
+    volumes.storage_class("static", provisioner="kubernetes.io/no-provisioner"),
+    volumes.storage_class("pooled"),
+    volumes.csi_driver(storageCapacity=True),
+    volumes.pool("near", storage_class="pooled", selector={"matchLabels": {"zone": "a"}}, capacity="8Gi"),
+    volumes.pool("far", storage_class="pooled", selector={"matchLabels": {"zone": "7"}}, capacity="90Gi"),
+    volumes.claim("bound", volume="bound", modes=["ReadWriteOncePod"]),
+    volumes.volume("bound", affinity=[volumes.term("zone", "a", "b")], csi=volumes.csi()),
+    volumes.claim("free", storage_class="static"),
+    volumes.volume("free-a", storage_class="static", size="6Gi", affinity=[volumes.term("zone", "a")]),
+    volumes.volume("free-b", storage_class="static", size="9Gi", affinity=[volumes.term("zone", "b", "a")]),
+    volumes.claim("made", storage_class="pooled"),
+    *(volumes.csi_node(f"n{i}", csi_example_com=i) for i in range(3)),
+)
+VOLUMES = (
+    *map(volumes.claim_volume, ("bound", "free", "made")),
+    {"gcePersistentDisk": {"pdName": "d"}},
+    {"awsElasticBlockStore": {"volumeID": "vol-1"}},
+)
 CURVE = Curve((0.0, 0.5, 1.0), (100.0, 30.0, 0.0))
 
 
@@ -72,7 +93,7 @@ class World:
     age_s: float
 
     def snapshot(self) -> Snapshot:
-        state = cluster_of(self.nodes, self.pods, objects=[WEB_SERVICE])
+        state = cluster_of(self.nodes, self.pods, objects=[WEB_SERVICE, *STORAGE])
         return Snapshot(state, self._signals(state.nodes.n_rows), 0.0)
 
     def permuted(self, order: Sequence[int]) -> World:
@@ -191,6 +212,8 @@ def pods_to_place(draw: st.DrawFn, name: str, node: str = "") -> PodInfo:
         spec["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     for kind in draw(st.lists(st.sampled_from(["podAffinity", "podAntiAffinity"]), max_size=2, unique=True)):
         spec["affinity"] = {**spec.get("affinity", {}), kind: draw(terms_about_pods())}
+    chosen = draw(st.lists(st.sampled_from(VOLUMES), max_size=2)) if draw(st.booleans()) else []
+    spec["volumes"] = [{"name": f"v{i}", **source} for i, source in enumerate(chosen)]
     spec["topologySpreadConstraints"] = draw(st.lists(spread_constraints(), max_size=2))
     ports = [{"hostPort": 80, "hostIP": draw(st.sampled_from(["", "10.0.0.1"]))}] if draw(st.booleans()) else []
     labels = {"app": draw(st.sampled_from(["web", "db"])), TEAM: draw(st.sampled_from(["red", "blue"]))}

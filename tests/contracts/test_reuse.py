@@ -19,7 +19,7 @@ from scheduler.model.row_memo import RowMemo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node, make_pod
-from tests.contracts.test_every_plugin import TAINTS, pods_to_place
+from tests.contracts.test_every_plugin import STORAGE, TAINTS, pods_to_place
 
 N_NODES = 8
 PROFILE = default_profile()
@@ -106,7 +106,7 @@ def decided(pod: PodInfo, state: ClusterState) -> dict[str, Any] | str:
     walk=st.lists(steps(), min_size=1, max_size=30),
 )
 def test_decisions_are_those_of_a_full_computation(asking: tuple[PodInfo, ...], walk: list[Step]) -> None:
-    state = cluster_of(make_node(f"n{i}", cpu="2", memory="4Gi") for i in range(N_NODES))
+    state = cluster_of((make_node(f"n{i}", cpu="2", memory="4Gi") for i in range(N_NODES)), objects=STORAGE)
     for number, step in enumerate(walk):
         carry_out(step, number, state)
         pod = asking[step.asked]
@@ -114,7 +114,7 @@ def test_decisions_are_those_of_a_full_computation(asking: tuple[PodInfo, ...], 
 
 
 def test_a_trial_leaves_no_trace_in_what_is_kept() -> None:
-    state = cluster_of(make_node(f"n{i}", cpu="2", memory="4Gi") for i in range(N_NODES))
+    state = cluster_of((make_node(f"n{i}", cpu="2", memory="4Gi") for i in range(N_NODES)), objects=STORAGE)
     pod, other = (make_pod(name, cpu="500m", memory="1Gi") for name in "ab")
     before = decided(pod, state)
     snapshot = Snapshot(state, NO_SIGNALS, 0.0)

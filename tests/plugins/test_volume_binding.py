@@ -52,10 +52,6 @@ def refused(objects: Any, pod: PodInfo | None = None) -> dict[str, set[str]]:
     return {node: {reason for _, reason in verdicts} for node, verdicts in found.items()}
 
 
-def scores(*objects: Any, pod: PodInfo | None = None) -> list[float]:
-    return raw_scores(VolumeBinding(), pod or pod_claiming("c"), snapshot_with(*objects))["VolumeBinding"]
-
-
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
@@ -114,7 +110,7 @@ def test_an_ephemeral_volume_that_is_made_for_the_pod_is_bound_like_any() -> Non
 
 def test_without_claims_there_is_nothing_to_say_and_the_score_is_zero() -> None:
     assert VolumeBinding().prefilter(make_pod(), snapshot_with()) is SKIP
-    assert scores(pod=make_pod()) == [0, 0]
+    assert raw_scores(VolumeBinding(), make_pod(), snapshot_with())["VolumeBinding"] == [0, 0]
 
 
 def test_a_class_without_a_mode_is_a_fault() -> None:
@@ -330,70 +326,6 @@ def test_a_node_tells_of_bound_claims_and_of_others() -> None:
 
     expected = {"a": {REASON_NO_VOLUME}, "b": {REASON_AFFINITY, REASON_NO_VOLUME}}
     assert refused(objects, pod_claiming("c", "d")) == expected
-
-
-def test_plain_provisioning_and_bound_claims_score_nothing() -> None:
-    assert scores(WAITING, storage_class()) == [0, 0]
-    assert scores(claim(volume="pv"), volume()) == [0, 0]
-
-
-def test_the_larger_free_volume_and_the_emptier_pool_score_more() -> None:
-    near = volume("near", storage_class="wait", size="8Gi", affinity=IN_ZONE_1)
-    assert scores(STATIC, WAITING, near, volume("far", storage_class="wait", size="20Gi")) == [38, 75]
-
-    pools = [
-        pool(f"p{zone}", selector={"matchLabels": {ZONE: zone}}, capacity=size)
-        for zone, size in (("1", "6Gi"), ("2", "1Ti"))
-    ]
-    assert scores(WAITING, storage_class(), TRACKED, *pools) == [17, 100]
-
-
-def test_the_score_is_the_mean_over_classes_rounded_half_up() -> None:
-    objects = (
-        STATIC,
-        storage_class("other", provisioner="kubernetes.io/no-provisioner"),
-        WAITING,
-        claim("d", storage_class="other"),
-        volume("x", storage_class="wait", size="10Gi"),
-        volume("y", storage_class="other", size="500Gi"),
-    )
-
-    assert scores(*objects, pod=pod_claiming("c", "d")) == [75, 75]
-    assert scores(*objects[:-1], volume("y", storage_class="other", size="100Gi"), pod=pod_claiming("c", "d")) == [
-        73,
-        73,
-    ]
-
-
-def test_claims_of_one_class_share_its_pool() -> None:
-    pools = (TRACKED, pool(selector=EVERYWHERE, capacity="20Gi"))
-
-    assert scores(WAITING, claim("d", storage_class="wait"), storage_class(), *pools, pod=pod_claiming("c", "d")) == [
-        50,
-        50,
-    ]
-
-
-def test_where_volumes_are_found_nothing_else_counts() -> None:
-    objects = (
-        storage_class(),
-        WAITING,
-        claim("d", storage_class="pooled"),
-        storage_class("pooled"),
-        TRACKED,
-        pool(storage_class="pooled", selector=EVERYWHERE, capacity="5Gi"),
-        volume("free", storage_class="wait", size="20Gi", affinity=IN_ZONE_1),
-    )
-
-    assert scores(*objects, pod=pod_claiming("c", "d")) == [75, 0]
-
-
-def test_classes_that_make_kube_scheduler_crash_score_nothing() -> None:
-    no_capacity = pool(selector=EVERYWHERE, maximumVolumeSize="50Gi")
-    assert scores(WAITING, storage_class(), TRACKED, no_capacity) == [0, 0]
-
-    by_annotation = claim(storage_class=None, annotations={"volume.beta.kubernetes.io/storage-class": "wait"})
-    assert scores(by_annotation, storage_class(), TRACKED, pool(selector=EVERYWHERE, capacity="50Gi")) == [0, 0]
 
 
 def test_reserve_refuses_by_name_what_would_have_to_be_bound() -> None:
