@@ -57,6 +57,7 @@ random_worlds = settings(max_examples=40, deadline=None, suppress_health_check=[
 
 TAINTS = [{"key": "k", "value": v, "effect": e} for v in "ab" for e in ("NoSchedule", "PreferNoSchedule", "NoExecute")]
 FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits", "Unheard")
+RED_NAMESPACE = object_of("Namespace", {"metadata": {"name": "default", "labels": {"team": "red"}}})
 WEB_SERVICE = object_of(
     "Service", {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"app": "web"}}}
 )
@@ -93,7 +94,7 @@ class World:
     age_s: float
 
     def snapshot(self) -> Snapshot:
-        state = cluster_of(self.nodes, self.pods, objects=[WEB_SERVICE, *STORAGE])
+        state = cluster_of(self.nodes, self.pods, objects=[RED_NAMESPACE, WEB_SERVICE, *STORAGE])
         return Snapshot(state, self._signals(state.nodes.n_rows), 0.0)
 
     def permuted(self, order: Sequence[int]) -> World:
