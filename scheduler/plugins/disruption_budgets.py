@@ -96,7 +96,7 @@ class Budgets:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
-        self._by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = {}
+        self._by_namespace: dict[str, _Guards] = {}
         self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[PodDisruptionBudget]] = {}
 
     def violated_by(self, pods: Sequence[PodInfo]) -> list[bool]:
@@ -125,21 +125,51 @@ class Budgets:
         key = (pod.namespace, tuple(sorted(labels.items())))
         found = self._by_labels.get(key)
         if found is None:
-            found = [budget for budget, selector in self._within(pod.namespace) if selector.matches(labels)]
+            guards = self._within(pod.namespace)
+            known = [guard for label in labels.items() for guard in guards.by_label.get(label, ())]
+            order = sorted([*known, *guards.others], key=lambda guard: guard.number)
+            found = [guard.budget for guard in order if guard.selector.matches(labels)]
             self._by_labels[key] = found
         return found
 
-    def _within(self, namespace: str) -> list[tuple[PodDisruptionBudget, Selector]]:
-        if namespace not in self._by_namespace:
-            here = self._by_namespace[namespace] = []
-            for budget in self._catalog.within(PodDisruptionBudget, namespace):
+    def _within(self, namespace: str) -> _Guards:
+        guards = self._by_namespace.get(namespace)
+        if guards is None:
+            guards = self._by_namespace[namespace] = _Guards()
+            for number, budget in enumerate(self._catalog.within(PodDisruptionBudget, namespace)):
                 try:
                     selector = selector_of(budget.spec.selector)
                 except InvalidObjectError:
                     continue  # as upstream: a budget whose selector cannot be read protects nobody
-                if not selector.is_everything:
-                    here.append((budget, selector))
-        return self._by_namespace[namespace]
+                guards.add(_Guard(number, budget, selector))
+        return guards
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """A budget with what it selects; `number` is its place in the list."""
+
+    number: int
+    budget: PodDisruptionBudget
+    selector: Selector
+
+
+@dataclass(slots=True)
+class _Guards:
+    """The budgets of a namespace, by a label that Pods must have, as far as they name one."""
+
+    by_label: dict[tuple[str, str], list[_Guard]] = field(default_factory=dict)
+    others: list[_Guard] = field(default_factory=list)
+
+    def add(self, guard: _Guard) -> None:
+        """Take a budget in, unless it selects everything: as upstream, such a one protects nobody."""
+        if guard.selector.is_everything:
+            return
+        for term in guard.selector.terms:
+            if term.operator == "In" and len(term.values) == 1:
+                self.by_label.setdefault((term.key, term.values[0]), []).append(guard)
+                return
+        self.others.append(guard)
 
 
 def _add(total: IntArray, column: IntArray, sign: int) -> None:

@@ -37,6 +37,12 @@ class Local(Crowded):
     freed_by = FreedBy.ITS_ROW
 
 
+class Room(Crowded):
+    """The same said to read only columns, which spares moving Pods."""
+
+    freed_by = FreedBy.ROOM
+
+
 class Strict(Crowded):
     limit = 2
 
@@ -59,7 +65,7 @@ def needed(snapshot: Snapshot, evictions: Evictions) -> tuple[dict[int, list[str
     return {row: [pod.name for pod in pods] for row, pods in found.items()}, reasons
 
 
-@pytest.mark.parametrize("plugin", [Crowded(), Local()], ids=["one by one", "together"])
+@pytest.mark.parametrize("plugin", [Crowded(), Local(), Room()], ids=["one by one", "together", "columns"])
 @pytest.mark.parametrize(
     ("cpu", "expected"),
     [("1", {0: ["p00"], 1: ["p10"], 2: ["p20"]}), ("2", {i: [f"p{i}1", f"p{i}0"] for i in range(3)}), ("3", {})],
