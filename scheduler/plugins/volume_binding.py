@@ -9,6 +9,7 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError, UnsupportedPodError
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
+from scheduler.framework.intree_args import VolumeBindingArgs
 from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, ReservePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
@@ -24,6 +25,7 @@ from scheduler.model.volumes import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from scheduler.plugins.resource_scoring import shape_scores
 from scheduler.plugins.volumes_claims import (
     WAIT_FOR_FIRST_CONSUMER,
     ClaimUse,
@@ -73,13 +75,19 @@ class VolumeState:
 class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin):
     """Refuses nodes that bound volumes cannot be used on, or where no volume can be found or made for a claim.
 
-    Scores what storage would be left. Nothing of this changes within a cycle, so PreFilter decides for all rows at
-    once. The score is 0 on every node for Pods without claims: one column for all of them.
+    Scores how much of the storage would be used, the less the better by default. Nothing of this changes within a
+    cycle, so PreFilter decides for all rows at once. The score is 0 on every node for Pods without claims: one column
+    for all of them.
 
     Source: kube-scheduler v1.37 volumebinding/volume_binding.go and binder.go (behaviour).
     """
 
     freed_by = FreedBy.NOTHING
+    Args = VolumeBindingArgs
+
+    def __init__(self, args: VolumeBindingArgs | None = None) -> None:
+        given = args or VolumeBindingArgs()
+        self._score_by_use = shape_scores([(point.utilization, point.score) for point in given.shape])
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         claims: list[PersistentVolumeClaim] = []
@@ -110,11 +118,11 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin):
         ]
 
     def score(self, state: VolumeState | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        """Return the percentage of storage that would be left, where claims wait for a node."""
+        """Return what `shape` says of the storage that would be used, where claims wait for a node."""
         if state is None or state.plan is None:
             nothing = snapshot.memo.get(("VolumeBinding", n := snapshot.nodes.n_rows), (), lambda: _zeros(n))
             return (ScoreTerm(self.name, nothing, is_column=True),)
-        return (ScoreTerm(self.name, capacity_scores(state.plan)[rows]),)
+        return (ScoreTerm(self.name, capacity_scores(state.plan, self._score_by_use)[rows]),)
 
     def reserve(self, state: VolumeState | None, pod: PodInfo, node_name: str) -> Status | None:
         """Refuse by name the Pods whose claims would have to be bound now; `state.plan.on(node_name)` says which."""

@@ -214,11 +214,16 @@ class _ClassSum:
     where: BoolArray
 
 
-def capacity_scores(plan: Plan) -> IntArray:
-    """Return int64 (n_rows,): the share of storage that would be left, in percent, as the mean over the classes.
+def capacity_scores(plan: Plan, by_use: IntArray) -> IntArray:
+    """Return int64 (n_rows,), 0..100: the mean over the classes of what the use of their storage scores.
 
     Where volumes are matched, only these count. A class without a known capacity, and one that a claim names by
     annotation alone, make kube-scheduler 1.37.1 crash; here such a class gives 0.
+
+    Parameters
+    ----------
+    by_use
+        int64 (101,), the score of each whole per cent of use.
 
     Source: kube-scheduler v1.37 volumebinding/volume_binding.go Score and scorer.go (behaviour).
     """
@@ -230,9 +235,10 @@ def capacity_scores(plan: Plan) -> IntArray:
     total = np.zeros(n_rows, dtype=np.int64)
     n_classes = np.zeros(n_rows, dtype=np.int64)
     for one in (*by_match.values(), *by_pool.values()):
-        is_scored = one.where & (one.capacity > 0) & (one.requested <= one.capacity)
-        used = 100 * one.requested[is_scored] // one.capacity[is_scored]
-        total[is_scored] += 100 - used
+        is_known = one.where & (one.capacity != NONE)
+        requested, capacity = one.requested[is_known], one.capacity[is_known]
+        has_room = (capacity > 0) & (requested <= capacity)
+        total[is_known] += by_use[np.where(has_room, 100 * requested // np.maximum(capacity, 1), 100)]
         n_classes += one.where
     return (2 * total + n_classes) // np.maximum(2 * n_classes, 1)
 

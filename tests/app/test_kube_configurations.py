@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from scheduler.app.intree_reading import read_intree_args
-from scheduler.app.plugin_sources import NOT_BUILT
+from scheduler.app.plugin_sources import NOT_BUILT, OURS
 from scheduler.app.profiles import build_profiles
 from scheduler.errors import ConfigError
 from scheduler.framework.intree_args import INTREE_ARGS, InTreeArgs
@@ -57,6 +57,10 @@ def test_the_cases_reach_every_kind_of_arguments() -> None:
     assert len(CASES) >= 40
     for name in INTREE_ARGS:
         assert sum(f"name: {name}, args" in case.text for case in CASES.values()) >= 4
+
+
+def test_every_plugin_takes_the_arguments_of_its_name() -> None:
+    assert all(OURS[name].Args is INTREE_ARGS[name] for name in INTREE_ARGS if name in OURS)
 
 
 def _completed_by_kube_scheduler(programs: Path, config: str) -> Mapping[str, Any] | str:
