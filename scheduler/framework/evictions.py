@@ -212,7 +212,7 @@ class Evictions:
 
 
 def _amounts(pods: Sequence[Sequence[PodInfo]], resources: Mapping[str, int]) -> tuple[IntArray, IntArray]:
-    """Return what the first, second, … Pod of each list occupies, (n_turns, n_resources, n_lists), and how many it has."""
+    """Return what the first, second, … Pod of each list occupies, (n_turns, n_resources, n_lists), and the lengths."""
     n_pods = np.array([len(here) for here in pods], dtype=np.int64)
     amounts: IntArray = np.zeros((int(n_pods.max(initial=0)), len(resources), len(pods)), dtype=np.int64)
     for i, here in enumerate(pods):
