@@ -319,6 +319,32 @@ def test_a_what_if_leaves_no_trace(data: st.DataObject) -> None:
     assert compare(pod, walk.state, walk.world()) == before
 
 
+def test_tables_that_have_missed_too_much_look_at_everything_again() -> None:
+    walk = Walk()
+    for item in (
+        claim("c0", storage_class="static"),
+        claim("c1", volume="pv1"),
+        volume("pv0", storage_class="static"),
+        volume("pv1", csi=csi(handle="h1")),
+        volume("pv2", storage_class="static", size="7Gi", made_for="c0"),
+        csi_node("n0", csi_example_com=1),
+        attachment("a0", "n0", "pv1"),
+    ):
+        walk.set(item)
+    pod = pod_with(claim_volume("c0"), claim_volume("c1"))
+    assert compare(pod, walk.state, walk.world())
+
+    for item in (csi_node("noise"), attachment("noise", "n3", "pv1"), volume("noise", phase="Released")):
+        for _ in range(20_000):
+            walk.state.set_object(item)
+        walk.state.remove_object(type(item), "", "noise")
+    walk.set(attachment("a0", "n1", "pv1"))
+    walk.set(volume("pv2", storage_class="static", size="7Gi"))
+    walk.relabel("n2", "2")
+
+    assert compare(pod, walk.state, walk.world())
+
+
 def test_most_walks_have_something_to_compare() -> None:
     walk = Walk()
     for item in (claim("c0", storage_class="static"), volume("pv0", storage_class="static"), csi_node("n0")):
