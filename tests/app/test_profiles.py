@@ -52,6 +52,7 @@ def test_plugins_come_by_import_path_with_their_arguments(acme: ThirdParty) -> N
         ("ImageLocality", 50),
         ("TaintToleration", 3),
         ("NodeResourcesFit", 1),
+        ("VolumeBinding", 1),
         ("PodTopologySpread", 2),
         ("InterPodAffinity", 2),
         ("NodeResourcesBalancedAllocation", 1),
