@@ -268,7 +268,7 @@ class Walk:
         return loop.World(self.nodes, self.pods, list(self.objects.values()))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_columns_are_those_of_a_loop_whatever_has_changed(data: st.DataObject) -> None:
     walk = Walk()
@@ -294,7 +294,7 @@ def test_columns_are_those_of_a_loop_whatever_has_changed(data: st.DataObject) -
         compare(data.draw(pods("pod")), walk.state, walk.world())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(data=st.data())
 def test_a_what_if_leaves_no_trace(data: st.DataObject) -> None:
     walk = Walk()
