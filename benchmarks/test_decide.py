@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
+from tests import builders
 
 N_NODES = 5_000
 NOW_S = 1_000.0
@@ -75,6 +77,62 @@ def test_decide(benchmark: BenchmarkFixture, n_rules: int) -> None:
     snapshot = make_snapshot(PROFILE, n_rules)
     decision = benchmark(lambda: decide(POD, snapshot, PROFILE))
     assert decision.is_scheduled
+
+
+def full_cluster() -> Snapshot:
+    """Return 5,000 nodes, each filled by four Pods of low priority, and a hundred budgets over a half of them."""
+    nodes = [builders.make_node(f"n{i}", cpu="8", labels={ZONE: f"z{i % 3}"}) for i in range(N_NODES)]
+    pods = [
+        builders.make_pod(
+            f"p{i}-{k}",
+            node=f"n{i}",
+            cpu="1900m",
+            memory="1Gi",
+            priority=k + 1,
+            labels={"app": f"a{(4 * i + k) % 200}"},
+            status={"startTime": f"2026-01-01T{(i + k) % 24:02}:{i % 60:02}:00Z"},
+        )
+        for i in range(N_NODES)
+        for k in range(4)
+    ]
+    budgets = [
+        builders.object_of(
+            "PodDisruptionBudget",
+            {
+                "metadata": {"name": f"b{i}", "namespace": "default"},
+                "spec": {"selector": {"matchLabels": {"app": f"a{i}"}}},
+                "status": {"disruptionsAllowed": i % 2},
+            },
+        )
+        for i in range(100)
+    ]
+    return Snapshot(builders.cluster_of(nodes, pods, objects=budgets), builders.NO_SIGNALS, NOW_S)
+
+
+ZONE = "topology.kubernetes.io/zone"
+SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+PREEMPTORS: dict[str, dict[str, Any]] = {
+    "room": {"cpu": "4"},
+    "too-large": {"cpu": "9"},
+    "host-port": {"cpu": "4", "ports": [{"hostPort": 80}]},
+    "hard-spread": {
+        "cpu": "4",
+        "labels": {"app": "a1"},
+        "spec": {"topologySpreadConstraints": [{**SPREAD, "labelSelector": {"matchLabels": {"app": "a1"}}}]},
+    },
+}
+
+
+@pytest.mark.parametrize("kind", PREEMPTORS)
+def test_preempt(benchmark: BenchmarkFixture, full: Snapshot, kind: str) -> None:
+    pod = builders.make_pod(kind, priority=100, **PREEMPTORS[kind])
+    decision = benchmark(lambda: decide(pod, full, PROFILE))
+    assert bool(decision.victims) == (kind != "too-large")
+
+
+@pytest.fixture(scope="module")
+def full() -> Snapshot:
+    return full_cluster()
 
 
 @pytest.mark.parametrize("n_rules", [0, 20])
