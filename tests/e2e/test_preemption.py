@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import StartVane
-from tests.support.kubeapi import KubeApi
+from tests.support.kubeapi import Items, KubeApi
 from tests.support.manifests import Json
 from tests.support.waiting import wait_until
 
@@ -44,6 +44,11 @@ def nomination(api: KubeApi, name: str) -> str:
     return str(api.pod(name)["status"].get("nominatedNodeName") or "")
 
 
+def events(api: KubeApi, name: str, reason: str) -> Items:
+    """Wait for Events of that reason about a Pod, and return them."""
+    return wait_until(lambda: api.events(name, reason=reason), 10.0, f"{reason} of {name}")
+
+
 def pods(api: KubeApi) -> set[str]:
     return {pod["metadata"]["name"] for pod in api.pods("default")}
 
@@ -66,7 +71,7 @@ def test_victims_are_told_why_and_deleted_and_the_pod_gets_the_node_promised(
         assert condition["message"] == "vane: preempting to accommodate a higher priority pod"
         assert "lastTransitionTime" in condition
         assert api.pod(name)["metadata"]["deletionGracePeriodSeconds"] == 30
-        (event,) = wait_until(lambda name=name: api.events(name, reason="Preempted"), 10.0, "the Event")
+        (event,) = events(api, name, "Preempted")
         assert event["message"] == f"Preempted by pod {api.pod('urgent')['metadata']['uid']} on node a"
         assert event["related"]["name"] == "urgent"
     wait_until(lambda: nomination(api, "urgent") == "a", 10.0, "the nomination")
@@ -139,7 +144,7 @@ def test_never_means_never(api: KubeApi, start_vane: StartVane) -> None:
 
     create(api, "patient", "polite")
 
-    (event,) = wait_until(lambda: api.events("patient", reason="FailedScheduling"), 10.0, "the refusal")
+    (event,) = events(api, "patient", "FailedScheduling")
     refused = "0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
     assert event["message"] == refused
     assert not is_being_deleted(api, "small")
