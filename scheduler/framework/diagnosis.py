@@ -34,21 +34,22 @@ class Refusal:
 class Diagnosis:
     """Every refusal of one attempt.
 
-    `prefilter` is set where a PreFilter plugin refused the Pod as a whole; `postfilter` is what the PostFilter plugins
+    `prefilter` is set where a PreFilter plugin refused the Pod as a whole, or several whose nodes have none in common;
+    `postfilter` is what the PostFilter plugins
     say of why they found no way out.
     """
 
     n_nodes: int
     refusals: tuple[Refusal, ...] = ()
     prefilter: Status | None = None
-    prefilter_plugin: str = ""
+    prefilter_plugins: tuple[str, ...] = ()
     postfilter: str = ""
 
     @property
     def plugins(self) -> frozenset[str]:
         """The plugins that refused at least one node, or the Pod."""
         named = {refusal.plugin for refusal in self.refusals}
-        return frozenset(named | ({self.prefilter_plugin} if self.prefilter else set()))
+        return frozenset(named.union(self.prefilter_plugins))
 
     @property
     def rules(self) -> frozenset[str]:

@@ -45,7 +45,7 @@ class _PreFiltered:
     states: dict[str, object] = field(default_factory=dict)
     skipped: set[str] = field(default_factory=set)
     refusal: Status | None = None
-    plugin: str = ""
+    plugins: tuple[str, ...] = ()
     node_names: frozenset[str] | None = None
     restricted_by: list[str] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ def filter_phase(
     run = FilterRun(pod, snapshot, profile, found, observer)
     if found.refusal is not None:
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
-        return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugin), found.states, run=run)
+        return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugins), found.states, run=run)
     nominee = run.nominated_row()
     if nominee is not None and standing[nominee] and run.passes(nominee):
         only = np.zeros(nodes.n_rows, dtype=np.bool_)
@@ -95,7 +95,7 @@ def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, observer:
         elif result.code is Code.SKIP:
             found.skipped.add(plugin.name)
         else:
-            found.refusal, found.plugin = result, plugin.name
+            found.refusal, found.plugins = result, (plugin.name,)
             if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return found
     return found
@@ -118,7 +118,7 @@ def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
             reason = f"node(s) didn't satisfy plugin {by[0]}"
         else:
             reason = f"node(s) didn't satisfy plugin(s) [{' '.join(by)}] simultaneously"
-        found.refusal, found.plugin = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)), plugin
+        found.refusal, found.plugins = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)), tuple(by)
 
 
 class FilterRun:
@@ -202,6 +202,10 @@ class FilterRun:
         nodes = self.snapshot.nodes
         inside = np.zeros(nodes.n_rows, dtype=np.bool_)
         inside[[row for row in map(nodes.row_of, names) if row is not None]] = True
+        nominee = self.nominated_row()
+        if nominee is not None:
+            # It was looked at first, wherever it is; what refused it there is its reason.
+            inside[nominee] = True
         by = self._found.restricted_by
         reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]"
         return self._refuse(standing, ~inside, by[0], reason)

@@ -98,7 +98,7 @@ def found_fields(case: Case, profile: Profile) -> Fields:
             }
     snapshot = case.snapshot()
     names = snapshot.nodes.names
-    looking = _without_nomination(pod) if (case.expect.get("nominated") or {}).get("used") else pod
+    looking = _without_nomination(pod) if "nominated" in case.expect else pod
     try:
         filtered = filter_phase(looking, snapshot, profile, None, UNOBSERVED)
     except PluginError:
@@ -112,7 +112,7 @@ def found_fields(case: Case, profile: Profile) -> Fields:
 
 
 def _without_nomination(pod: PodInfo) -> PodInfo:
-    """Return the Pod as it looks at all nodes: the vectors tell of them also where its nominated one was taken."""
+    """Return the Pod as it looks at all nodes alike: so the vectors tell of them, besides of its nominated one."""
     status = msgspec.structs.replace(pod.pod.status, nominated_node_name="")
     return PodInfo(msgspec.structs.replace(pod.pod, status=status))
 
@@ -240,7 +240,10 @@ def _status(status: Status, plugin: str) -> Fields:
 def _found_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered) -> Fields:
     diagnosis = filtered.diagnosis
     if diagnosis.prefilter is not None:
-        return _status(diagnosis.prefilter, diagnosis.prefilter_plugin) | {"nodes": None}
+        by = diagnosis.prefilter_plugins
+        # Of several whose nodes have none in common, kube-scheduler names none as the one that refused.
+        fields = _status(diagnosis.prefilter, by[0] if len(by) == 1 else "")
+        return fields | {"nodes": None if len(by) == 1 else []}
     skipped: list[str] = []
     allowed: frozenset[str] | None = None
     for plugin in profile.prefilter:

@@ -19,7 +19,7 @@ from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import default_chain
-from tests.builders import make_node, make_pod, snapshot_of
+from tests.builders import default_profile, make_node, make_pod, snapshot_of
 
 
 class Fixed(ScorePlugin):
@@ -192,3 +192,27 @@ def test_a_mask_of_the_wrong_shape_fails_the_attempt_by_name() -> None:
 def test_what_is_not_built_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedPodError, match=r"spec\.resourceClaims"):
         decide(make_pod(spec={"resourceClaims": [{"name": "gpu"}]}), snapshot_of(NODES), profile())
+
+
+def named_in(*names: str) -> dict[str, Any]:
+    fields = [{"key": "metadata.name", "operator": "In", "values": list(names)}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+def test_a_nominated_node_outside_the_allowed_ones_is_refused_for_its_own_reason() -> None:
+    nodes = [make_node(name, cpu="1") for name in ("a", "b", "c")]
+    pod = make_pod(nominated="b", cpu="2", spec=named_in("a"))
+
+    message = decide(pod, snapshot_of(nodes), default_profile()).diagnosis.message()
+
+    assert "1 node(s) didn't match Pod's node affinity/selector" in message
+    assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity]" in message
+
+
+def test_where_two_plugins_allow_no_common_node_both_are_told_of_events() -> None:
+    pod = make_pod(spec={**named_in("a"), "nodeName": "b"})
+
+    diagnosis = decide(pod, snapshot_of([make_node("a"), make_node("b")]), default_profile()).diagnosis
+
+    assert diagnosis.plugins == {"NodeAffinity", "NodeName"}
