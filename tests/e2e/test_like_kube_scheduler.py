@@ -20,7 +20,7 @@ KUBE_SCHEDULER = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
     "leaderElection": {"leaderElect": False},
-    "profiles": [{"schedulerName": "reference", "plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}],
+    "profiles": [{"schedulerName": "reference"}],
 }
 
 TOLERATE = [{"key": "dedicated", "operator": "Exists"}]
