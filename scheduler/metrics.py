@@ -243,7 +243,7 @@ class Metrics:
             "vane_signal_samples_dropped_total", "Samples not used, by reason.", "signal", "reason"
         )
         self.signal_query_duration = self._histogram(
-            "vane_signal_query_duration_seconds", "Time of a query to Prometheus.", growing(0.005, 4, 7), "signal"
+            "vane_signal_query_duration_seconds", "Time of a query to Prometheus.", growing(0.01, 6, 5), "signal"
         )
         self.signal_query_errors = self._counter(
             "vane_signal_query_errors_total", "Queries that failed, by reason.", "signal", "reason"
