@@ -15,7 +15,7 @@ from tests.support.prometheus import PrometheusServer
 CONTROLLERS = ("deployment-controller", "replicaset-controller", "serviceaccount-controller")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # it would take CPU time from the tests that follow
 def cluster(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """Two nodes, kube-scheduler, Deployments that make Pods, service accounts and Pod Security enforced."""
     cluster = ControlPlane(
@@ -41,7 +41,7 @@ def cluster(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         cluster.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # it would take CPU time from the tests that follow
 def prometheus(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
     """Answers, though it has no metrics."""
     prometheus = PrometheusServer(programs, tmp_path_factory.mktemp("deploy-prometheus"))
