@@ -48,7 +48,7 @@ def test_only_who_was_granted_a_page_sees_it(api: KubeApi, audit: AuditLog, star
 
     # Without the right to ask, nobody is let in, and probes and this machine go on.
     assert status(vane, "metrics", scraper) == 500
-    assert "cannot create resource" in vane.process.log_text()
+    wait_until(lambda: "cannot create resource" in vane.process.log_text(), 10.0, "the reason in the log")
     assert status(vane, "livez") == status(vane, "readyz") == 200
     assert "scheduler_pending_pods" in vane.page("metrics")
 
