@@ -53,7 +53,7 @@ ALL: Rows = slice(None)
 every_plugin = pytest.mark.parametrize("plugin", PLUGINS, ids=lambda plugin: plugin.name)
 every_filter = pytest.mark.parametrize("plugin", FILTERS, ids=lambda plugin: plugin.name)
 every_score = pytest.mark.parametrize("plugin", SCORES, ids=lambda plugin: plugin.name)
-random_worlds = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+random_worlds = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 TAINTS = [{"key": "k", "value": v, "effect": e} for v in "ab" for e in ("NoSchedule", "PreferNoSchedule", "NoExecute")]
 FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits", "Unheard")

@@ -243,7 +243,7 @@ def check(snapshot: Snapshot, loop: Loop) -> None:
         assert term.values.tolist()[: len(loop.nodes)] == [loop.raw(node) for node in loop.nodes]
 
 
-random_clusters = settings(max_examples=300, deadline=None)
+random_clusters = settings(max_examples=120, deadline=None)
 seeds = st.integers(0, 2**32).map(Random)
 
 

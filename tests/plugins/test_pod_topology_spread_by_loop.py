@@ -230,7 +230,7 @@ def snapshot_of(world: World) -> Snapshot:
     return Snapshot(cluster_of(world.nodes, world.placed, plugins, [SERVICE]), NO_SIGNALS, 0.0)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(world=worlds())
 def test_refuses_whom_the_loop_refuses(world: World) -> None:
     plugin, snapshot = PodTopologySpread(), snapshot_of(world)
@@ -249,7 +249,7 @@ def test_refuses_whom_the_loop_refuses(world: World) -> None:
     assert found == Loop(world).refusals()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(world=worlds())
 def test_scores_as_the_loop_scores(world: World) -> None:
     plugin, snapshot = PodTopologySpread(), snapshot_of(world)
