@@ -5,6 +5,7 @@ Queries are written with `<vane>` for the selector of the replicas that the dash
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -54,7 +55,7 @@ def mean(histogram: str, labels: str, legend: str, matchers: str = "") -> list[Q
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class Panel(ABC):
     """One panel; `steps` are (value from which on, colour), the first value being None."""
 
     title: str
@@ -66,9 +67,9 @@ class Panel:
     high: float | None = None
     steps: Sequence[tuple[float | None, str]] = ((None, "green"),)
 
+    @abstractmethod
     def build(self, id_: int) -> Builder[models.Panel]:
         """Return the panel as the SDK's builder; what is left to do depends on the kind."""
-        raise NotImplementedError
 
     def _dressed(self, builder: Any, height: int, id_: int) -> Any:
         thresholds = dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import get_args
 
 from scheduler.cluster.cache import Cache, is_same_version
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, Resource
-from scheduler.model.catalog import CatalogObject, UnreadableObject
+from scheduler.model.catalog import CATALOG_KINDS, CatalogObject, UnreadableObject
 
 _log = logging.getLogger(__name__)
 
-_TYPES: dict[str, type[CatalogObject]] = {kind.__name__: kind for kind in get_args(CatalogObject)}
-_RESOURCES: dict[str, Resource] = {str(resource): resource for resource in Resource if resource in _TYPES}
+_RESOURCES: dict[str, Resource] = {str(resource): resource for resource in Resource if resource in CATALOG_KINDS}
 
 
 class CatalogRouter:
@@ -32,7 +30,7 @@ class CatalogRouter:
         """Take a whole list: what it lacks was deleted, the rest was added or changed."""
         items = list(listed)
         there = {_key(item) for item in items}
-        for known in list(self._state.catalog.all(_TYPES[kind])):
+        for known in list(self._state.catalog.all(CATALOG_KINDS[kind])):
             if _key(known) not in there:
                 self.deleted(known, now_s)
         self._unreadable.get(kind, {}).clear()
@@ -68,7 +66,7 @@ class CatalogRouter:
 
     def _take_out(self, kind: str, item: CatalogObject | UnreadableObject, now_s: float) -> None:
         namespace, name = _key(item)
-        old = self._state.remove_object(_TYPES[kind], namespace, name)
+        old = self._state.remove_object(CATALOG_KINDS[kind], namespace, name)
         if old is not None:
             self._tell(kind, Action.DELETE, old, None, now_s)
 

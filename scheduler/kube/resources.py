@@ -8,25 +8,8 @@ from typing import Any
 
 import msgspec
 
-from scheduler.model.catalog import catalog_decoder
+from scheduler.model.catalog import CATALOG_KINDS, catalog_decoder
 from scheduler.model.objects import decode_node, decode_pod
-from scheduler.model.volumes import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from scheduler.model.workloads import (
-    Namespace,
-    PodDisruptionBudget,
-    ReplicaSet,
-    ReplicationController,
-    Service,
-    StatefulSet,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,25 +41,25 @@ NODES = ResourceKind(
 )
 
 # Namespaced or not, they are listed over all namespaces.
-_CATALOG = {
-    "Namespace": ("/api/v1/namespaces", Namespace),
-    "Service": ("/api/v1/services", Service),
-    "ReplicationController": ("/api/v1/replicationcontrollers", ReplicationController),
-    "ReplicaSet": ("/apis/apps/v1/replicasets", ReplicaSet),
-    "StatefulSet": ("/apis/apps/v1/statefulsets", StatefulSet),
-    "PodDisruptionBudget": ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget),
-    "PersistentVolume": ("/api/v1/persistentvolumes", PersistentVolume),
-    "PersistentVolumeClaim": ("/api/v1/persistentvolumeclaims", PersistentVolumeClaim),
-    "StorageClass": ("/apis/storage.k8s.io/v1/storageclasses", StorageClass),
-    "CSINode": ("/apis/storage.k8s.io/v1/csinodes", CSINode),
-    "CSIDriver": ("/apis/storage.k8s.io/v1/csidrivers", CSIDriver),
-    "CSIStorageCapacity": ("/apis/storage.k8s.io/v1/csistoragecapacities", CSIStorageCapacity),
-    "VolumeAttachment": ("/apis/storage.k8s.io/v1/volumeattachments", VolumeAttachment),
+_PATHS = {
+    "Namespace": "/api/v1/namespaces",
+    "Service": "/api/v1/services",
+    "ReplicationController": "/api/v1/replicationcontrollers",
+    "ReplicaSet": "/apis/apps/v1/replicasets",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "PodDisruptionBudget": "/apis/policy/v1/poddisruptionbudgets",
+    "PersistentVolume": "/api/v1/persistentvolumes",
+    "PersistentVolumeClaim": "/api/v1/persistentvolumeclaims",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+    "CSINode": "/apis/storage.k8s.io/v1/csinodes",
+    "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
+    "CSIStorageCapacity": "/apis/storage.k8s.io/v1/csistoragecapacities",
+    "VolumeAttachment": "/apis/storage.k8s.io/v1/volumeattachments",
 }
 
 KINDS: Mapping[str, ResourceKind] = {
     NODES.name: NODES,
     PODS.name: PODS,
-    **{name: ResourceKind(name, path, catalog_decoder(kind)) for name, (path, kind) in _CATALOG.items()},
+    **{name: ResourceKind(name, _PATHS[name], catalog_decoder(kind)) for name, kind in CATALOG_KINDS.items()},
 }
 """All kinds by name; a profile says which of them its plugins need."""

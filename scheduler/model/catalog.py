@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -41,6 +41,9 @@ CatalogObject = (
     | StorageClass
     | VolumeAttachment
 )
+
+CATALOG_KINDS: Mapping[str, type[CatalogObject]] = {kind.__name__: kind for kind in get_args(CatalogObject)}
+"""The type of each kind of object that a Catalog holds, by the kind's name."""
 
 T = TypeVar("T", bound=CatalogObject)
 D = TypeVar("D")
