@@ -25,13 +25,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     cases = list(load(options.paths or sorted(DATA.glob("*.jsonl.gz"))))
     if options.case:
-        return _show(cases, options.case)
+        return show(cases, options.case)
     report = report_on(cases)
     print(*report.lines(), sep="\n")
     return 1 if report.differences else 0
 
 
-def _show(cases: Sequence[Case], name: str) -> int:
+def show(cases: Sequence[Case], name: str) -> int:
+    """Print both answers to the cases of a name; return how the process ends."""
     found = [case for case in cases if case.name == name]
     for case in found:
         ours = {} if case.needs() else found_fields(case, profile_of(case.profile_fields))

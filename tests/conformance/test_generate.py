@@ -14,11 +14,11 @@ from tests.conformance.cases import DATA, Case, load
 from tests.conformance.compare import compare
 from tests.conformance.generate.__main__ import set_aside_chance
 from tests.conformance.generate.coverage import FACTS, counted, facts_of
-from tests.conformance.generate.families import FAMILIES, cases
+from tests.conformance.generate.families import FAMILIES, case_named, cases, turns
 from tests.conformance.generate.oracle import OracleError, answered, without_chance
 from tests.conformance.report import Report, report_on
 
-ONE_OF_EACH = 54
+ONE_OF_EACH = len(turns())
 """So many cases hold each family at least once."""
 
 
@@ -33,6 +33,18 @@ def test_another_seed_makes_other_cases() -> None:
     here, there = cases(7, 40), cases(8, 40)
 
     assert all(one["objects"] != other["objects"] for one, other in zip(here, there, strict=True))
+
+
+def test_a_case_is_made_again_by_its_name() -> None:
+    made = list(cases(7, 40))
+
+    assert [case_named(case["name"]) for case in made] == made
+
+
+@pytest.mark.parametrize("name", ["7-nobody-00001", "7-taints-x", "taints"])
+def test_a_name_that_no_case_has_is_told(name: str) -> None:
+    with pytest.raises(ValueError, match=r"nobody|'x'|not enough values"):
+        case_named(name)
 
 
 def test_every_family_has_its_turn() -> None:

@@ -14,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from tests.conformance.__main__ import show
 from tests.conformance.cases import Case
 from tests.conformance.generate.coverage import FACTS, facts_of
 from tests.conformance.generate.draw import Fields
-from tests.conformance.generate.families import FAMILIES, cases
+from tests.conformance.generate.families import FAMILIES, case_named, cases
 from tests.conformance.generate.oracle import answered, stable
 from tests.conformance.report import Report
 from tests.controlplane.build import ensure_oracle
@@ -32,8 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--number", type=int, default=1_000, help="how many cases")
     parser.add_argument("--family", action="append", choices=FAMILIES, help="only this family; may be repeated")
     parser.add_argument("--write", type=Path, help="keep the answered cases there, .jsonl.gz")
+    parser.add_argument("--case", help="show one case, field by field, whatever seed and number are")
     options = parser.parse_args(arguments)
     oracle = ensure_oracle(progress=lambda line: print(line, file=sys.stderr, flush=True))
+    if options.case:
+        return show([Case.of(case) for case in answered(oracle, [case_named(options.case)])], options.case)
     families = tuple(options.family or FAMILIES)
     report, facts = Report(), Counter(dict.fromkeys(FACTS, 0))
     made = answered(oracle, cases(options.seed, options.number, families))

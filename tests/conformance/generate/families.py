@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tests.conformance.generate import neighbours, nodes, preemption, profiles, resources, volumes
+from tests.conformance.generate import boundaries, neighbours, nodes, preemption, profiles, resources, volumes
 from tests.conformance.generate.draw import Draw, Fields
 
 Part = Callable[[Draw], None]
@@ -40,6 +40,13 @@ _PLAIN: Mapping[str, Sequence[Part]] = {
     "volumeslimits": (resources.fuller, volumes.limits),
     "volumesephemeral": (volumes.ephemeral,),
     "gates": (nodes.gates,),
+    "oddamounts": (resources.fuller, boundaries.amounts),
+    "oddnames": (resources.fuller, boundaries.names),
+    "oddlayers": (resources.fuller, boundaries.layered, boundaries.other_schedulers),
+    "oddimages": (boundaries.images,),
+    "oddspread": (nodes.taints, nodes.node_affinity, neighbours.neighbours, boundaries.spread),
+    "oddneighbours": (neighbours.namespaces, neighbours.neighbours, boundaries.pod_affinity),
+    "oddnodes": (boundaries.node_affinity, boundaries.tolerations),
     "preemption": (preemption.full_nodes,),
     "budgets": (preemption.full_nodes, preemption.budgets),
     "terminating": (preemption.full_nodes, preemption.terminating, preemption.own_nomination),
@@ -52,12 +59,14 @@ _COMBINED: Sequence[Part] = (
     nodes.taints, nodes.cordons, nodes.node_affinity, nodes.ports, nodes.images, nodes.features, resources.scalars,
     resources.many_containers, resources.pod_level, resources.resized, neighbours.spread, neighbours.pod_affinity,
     neighbours.default_spreading, volumes.bound, volumes.local, volumes.provisioned, volumes.disks, volumes.limits,
-    preemption.other_nominations, preemption.own_nomination, preemption.budgets,
+    boundaries.names, boundaries.layered, boundaries.spread, boundaries.pod_affinity, boundaries.node_affinity,
+    boundaries.tolerations, preemption.other_nominations, preemption.own_nomination, preemption.budgets,
 )  # fmt: skip
 
 _CROWDED: Sequence[Part] = (
     nodes.taints, nodes.node_affinity, nodes.ports, neighbours.spread, neighbours.pod_affinity, volumes.one_pod_only,
-    volumes.disks, volumes.limits, resources.scalars, preemption.budgets, preemption.terminating,
+    volumes.disks, volumes.limits, resources.scalars, boundaries.spread, boundaries.pod_affinity,
+    boundaries.other_schedulers, preemption.budgets, preemption.terminating,
     preemption.other_nominations, preemption.own_nomination,
 )  # fmt: skip
 
@@ -100,9 +109,22 @@ _NO_NODES = 150
 
 def cases(seed: int, n: int, families: Sequence[str] = FAMILIES) -> Iterator[Fields]:
     """Yield n cases, the same ones for the same seed and families, spread over the families."""
-    turns = [family for family in families for _ in range(_SHARE if family in _WHOLE else 1)]
+    order = turns(families)
     for number in range(n):
-        yield _case(Draw(seed, turns[number % len(turns)], number))
+        yield _case(Draw(seed, order[number % len(order)], number))
+
+
+def turns(families: Sequence[str] = FAMILIES) -> list[str]:
+    """Return the families in the order in which they have their turn, those in _WHOLE several times."""
+    return [family for family in families for _ in range(_SHARE if family in _WHOLE else 1)]
+
+
+def case_named(name: str) -> Fields:
+    """Return one case of `cases` again, ValueError where none can have this name."""
+    seed, family, number = name.rsplit("-", 2)
+    if family not in FAMILIES:
+        raise ValueError(f"no family is named {family!r}")
+    return _case(Draw(int(seed), family, int(number)))
 
 
 def _case(draw: Draw) -> Fields:
