@@ -23,8 +23,13 @@ def raised(plugin: Plugin, point: str, error: Exception) -> PluginError:
     """Return the fault of a plugin that raised, in kube-scheduler's words."""
     text = str(error) or type(error).__name__
     if point == "Filter":
-        return PluginError(plugin.name, point, f'running "{plugin.name}" filter plugin: {text}')
+        return filter_fault(plugin.name, text)
     return PluginError(plugin.name, point, f'running {point} plugin "{plugin.name}": {text}')
+
+
+def filter_fault(plugin: str, text: str) -> PluginError:
+    """Return the fault that a Filter plugin ran into, in kube-scheduler's words."""
+    return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')
 
 
 def is_refusal(found: Any) -> bool:
@@ -62,8 +67,8 @@ def rejections(plugin: Plugin, found: Any, shape: tuple[int, ...]) -> list[Rejec
         if mask.shape != shape or mask.dtype != np.bool_:
             message = f'plugin "{plugin.name}" returns a mask of {mask.dtype} {mask.shape}, it should be bool {shape}'
             raise PluginError(plugin.name, "Filter", message)
-        if one.code not in _REFUSALS:
-            raise wrong(plugin, "Filter", "the code", one.code, "UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE")
+        if one.code not in _REFUSALS and one.code is not Code.ERROR:
+            raise wrong(plugin, "Filter", "the code", one.code, "UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or ERROR")
         if not isinstance(one.reason, str):
             raise wrong(plugin, "Filter", "the reason", one.reason, "a text")
     return answers

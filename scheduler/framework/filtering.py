@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduler.errors import PluginError
-from scheduler.framework.answers import prefilter_answer, raised, rejections
+from scheduler.framework.answers import filter_fault, prefilter_answer, raised, rejections
 from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
@@ -249,13 +249,21 @@ def _counts(plugin: FilterPlugin) -> bool:
 
 
 def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
-    """Return who still stands after one plugin's rejections, and append what it refused to `refusals`."""
+    """Return who still stands after one plugin's rejections, and append what it refused to `refusals`.
+
+    Raises
+    ------
+    PluginError
+        It told a fault about one of `standing`.
+    """
     if not found:
         return standing
     survivors = standing.copy()
     for rejection in found:
         mask = rejection.mask & standing
         if mask.any():
+            if rejection.code is Code.ERROR:
+                raise filter_fault(plugin, rejection.reason)
             refusals.append(Refusal(plugin, rejection.code, rejection.reason, mask, rejection.rule))
             survivors &= ~mask
     return survivors

@@ -19,6 +19,8 @@ class Code(enum.IntEnum):
     """Refused; removing Pods may help."""
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
     """Refused; removing Pods will not help."""
+    ERROR = 4
+    """From Filter only: a fault that ends the attempt, unless an earlier plugin refuses the node already."""
 
     @property
     def label(self) -> str:

@@ -184,7 +184,8 @@ AFTER = "it should in the range of [0, 100] after normalizing"
         pytest.param(
             "Filter",
             mask(lambda n: np.ones(n, dtype=np.bool_), Code.SKIP),
-            "returns the code <Code.SKIP: 1> from Filter, it should be UNSCHEDULABLE or UNSCHEDULABLE_AND_UNRESOLVABLE",
+            "returns the code <Code.SKIP: 1> from Filter, it should be UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE"
+            " or ERROR",
             id="filter code",
         ),
         pytest.param(

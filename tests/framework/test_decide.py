@@ -189,6 +189,18 @@ def test_a_mask_of_the_wrong_shape_fails_the_attempt_by_name() -> None:
         decide(make_pod(), snapshot_of(NODES), profile(Short()))
 
 
+def test_a_fault_on_a_node_counts_only_where_no_earlier_plugin_refuses() -> None:
+    class Faulty(FilterPlugin):
+        def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+            return [Rejection(np.array([True, False, False, False])[rows], Code.ERROR, "broken")]
+
+    decided = decide(make_pod(), snapshot_of(NODES), profile(Refusing([True, False, True, True]), Faulty()))
+
+    assert decided.node_name == "b"
+    with pytest.raises(PluginError, match='running "Faulty" filter plugin: broken'):
+        decide(make_pod(), snapshot_of(NODES), profile(Faulty(), Refusing([True, False, True, True])))
+
+
 def test_what_is_not_built_is_refused_by_name() -> None:
     with pytest.raises(UnsupportedPodError, match=r"spec\.resourceClaims"):
         decide(make_pod(spec={"resourceClaims": [{"name": "gpu"}]}), snapshot_of(NODES), profile())
