@@ -15,6 +15,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.rules import MAX_WEIGHT
 
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+_NODE_CODES = (*_REFUSALS, Code.ERROR)
 _SCORE_TYPES = (np.dtype(np.int64), np.dtype(np.float64))
 _LONGEST = 100
 
@@ -67,8 +68,9 @@ def rejections(plugin: Plugin, found: Any, shape: tuple[int, ...]) -> list[Rejec
         if mask.shape != shape or mask.dtype != np.bool_:
             message = f'plugin "{plugin.name}" returns a mask of {mask.dtype} {mask.shape}, it should be bool {shape}'
             raise PluginError(plugin.name, "Filter", message)
-        if one.code not in _REFUSALS and one.code is not Code.ERROR:
-            raise wrong(plugin, "Filter", "the code", one.code, "UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or ERROR")
+        if one.code not in _NODE_CODES:
+            expected = "UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or ERROR"
+            raise wrong(plugin, "Filter", "the code", one.code, expected)
         if not isinstance(one.reason, str):
             raise wrong(plugin, "Filter", "the reason", one.reason, "a text")
     return answers
