@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scheduler.framework.plugin import FilterPlugin, FreedBy
 from scheduler.model.arrays import BoolArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from tests.contracts.test_every_plugin import ALL, FILTERS, World, random_worlds, state_of, worlds
+from tests.contracts.asking import ALL, FILTERS, state_of
+from tests.worlds import each_seed, is_so, random_world
 
 NARROW = [plugin for plugin in FILTERS if plugin.freed_by is not FreedBy.ANY_ROW]
 
@@ -24,11 +25,9 @@ def refused(plugin: FilterPlugin, state: object, pod: PodInfo, snapshot: Snapsho
 
 
 @pytest.mark.parametrize("plugin", NARROW, ids=lambda plugin: plugin.name)
-@random_worlds
-@given(world=worlds(min_nodes=1), data=st.data())
-def test_pods_that_leave_free_no_more_than_a_plugin_says(
-    plugin: FilterPlugin, world: World, data: st.DataObject
-) -> None:
+@each_seed(100)
+def test_pods_that_leave_free_no_more_than_a_plugin_says(plugin: FilterPlugin, random: Random) -> None:
+    world = random_world(random, min_nodes=1)
     snapshot, pod = world.snapshot(), world.pod
     skipped, state = state_of(plugin, pod, snapshot, ALL, scoring=False)
     if skipped:
@@ -38,7 +37,7 @@ def test_pods_that_leave_free_no_more_than_a_plugin_says(
     with snapshot.trial() as trial:
         here = [(one, row) for row in range(snapshot.nodes.n_rows) for one in snapshot.pods_on(row)]
         for one, row in here:
-            if data.draw(st.booleans()):
+            if is_so(random):
                 trial.remove(one, row)
                 state = plugin.remove_pod(state, one, row, snapshot)
                 gone[row] = True

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scheduler.errors import UnsupportedPodError
 from scheduler.framework.decide import decide
@@ -19,7 +18,7 @@ from scheduler.model.row_memo import RowMemo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node, make_pod
-from tests.contracts.test_every_plugin import STORAGE, TAINTS, pods_to_place
+from tests.worlds import STORAGE, TAINTS, each_seed, is_so, random_pod, some_of
 
 N_NODES = 8
 PROFILE = default_profile()
@@ -36,25 +35,23 @@ class Step:
     asked: int
 
 
-@st.composite
-def steps(draw: st.DrawFn) -> Step:
-    name = f"n{draw(st.integers(0, N_NODES))}"
+def random_step(random: Random) -> Step:
+    name = f"n{random.randint(0, N_NODES)}"
     shape = make_node(
         name,
-        cpu=draw(st.sampled_from(["0", "250m", "2", "64"])),
-        memory=draw(st.sampled_from(["0", "1Gi", "80Ti"])),
-        pods=draw(st.sampled_from([1, 10])),
-        taints=draw(st.lists(st.sampled_from(TAINTS), max_size=1)),
-        extended={"nvidia.com/gpu": 4} if draw(st.booleans()) else None,
+        cpu=random.choice(["0", "250m", "2", "64"]),
+        memory=random.choice(["0", "1Gi", "80Ti"]),
+        pods=random.choice([1, 10]),
+        taints=some_of(random, TAINTS, 1),
+        extended={"nvidia.com/gpu": 4} if is_so(random) else None,
     )
-    change = draw(st.sampled_from(["place", "place", "place", "displace", "set", "remove"]))
-    return Step(name, draw(pods_to_place("placed")), change, shape, draw(st.integers(0, 2)))
+    change = random.choice(["place", "place", "place", "displace", "set", "remove"])
+    return Step(name, random_pod(random, "placed"), change, shape, random.randint(0, 2))
 
 
-def plain_pods(name: str) -> st.SearchStrategy[PodInfo]:
-    """Pods that ask for little, so that scores decide."""
-    amounts = st.tuples(st.sampled_from(["10m", "300m", "1"]), st.sampled_from(["64Mi", "1Gi"]))
-    return amounts.map(lambda asked: make_pod(name, cpu=asked[0], memory=asked[1]))
+def plain_pod(random: Random, name: str) -> PodInfo:
+    """Return a Pod that asks for little, so that scores decide."""
+    return make_pod(name, cpu=random.choice(["10m", "300m", "1"]), memory=random.choice(["64Mi", "1Gi"]))
 
 
 def carry_out(step: Step, number: int, state: ClusterState) -> None:
@@ -100,12 +97,10 @@ def decided(pod: PodInfo, state: ClusterState) -> dict[str, Any] | str:
         return str(error)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    asking=st.tuples(pods_to_place("a"), plain_pods("b"), plain_pods("c")),
-    walk=st.lists(steps(), min_size=1, max_size=30),
-)
-def test_decisions_are_those_of_a_full_computation(asking: tuple[PodInfo, ...], walk: list[Step]) -> None:
+@each_seed(150)
+def test_decisions_are_those_of_a_full_computation(random: Random) -> None:
+    asking = random_pod(random, "a"), plain_pod(random, "b"), plain_pod(random, "c")
+    walk = [random_step(random) for _ in range(random.randint(1, 30))]
     state = cluster_of((make_node(f"n{i}", cpu="2", memory="4Gi") for i in range(N_NODES)), objects=STORAGE)
     for number, step in enumerate(walk):
         carry_out(step, number, state)
