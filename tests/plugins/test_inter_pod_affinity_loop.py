@@ -9,8 +9,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from hypothesis import event, given, settings
-from hypothesis import strategies as st
 
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
 from scheduler.model.objects import Node, PodAffinity, PodAffinityTerm
@@ -26,6 +24,7 @@ from scheduler.plugins.inter_pod_affinity import (
 )
 from scheduler.plugins.inter_pod_affinity_terms import CarriedTerms
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod, object_of
+from tests.worlds import each_seed
 
 KEYS = ("zone", "rack", "kubernetes.io/hostname", "nowhere")
 NAMESPACES: dict[str, Labels] = {"default": {"team": "red"}, "other": {"team": "blue"}, "bare": {}}
@@ -243,23 +242,21 @@ def check(snapshot: Snapshot, loop: Loop) -> None:
         assert term.values.tolist()[: len(loop.nodes)] == [loop.raw(node) for node in loop.nodes]
 
 
-random_clusters = settings(max_examples=120, deadline=None)
-seeds = st.integers(0, 2**32).map(Random)
+def test_the_worlds_reach_every_refusal_and_scores() -> None:
+    loops = [Loop(*random_world(Random(seed))) for seed in range(300)]
+    refused = {refusal and refusal[1] for loop in loops for node in loop.nodes for refusal in [loop.refusal(node)]}
+    assert refused == {REASON_AFFINITY, REASON_ANTI_AFFINITY, REASON_EXISTING, None}
+    assert {bool(loop.score) for loop in loops} == {loop.is_filter_skipped for loop in loops} == {True, False}
 
 
-@random_clusters
-@given(random=seeds)
+@each_seed(300)
 def test_columns_are_what_the_loop_finds(random: Random) -> None:
     nodes, there, pod = random_world(random)
     loop = Loop(nodes, there, pod)
-    for what in {refusal[1] for node in nodes if (refusal := loop.refusal(node))} | {"scored" if loop.score else ""}:
-        event(what)
-
     check(Snapshot(state_of(nodes, there), NO_SIGNALS, 0.0), loop)
 
 
-@random_clusters
-@given(random=seeds)
+@each_seed(300)
 def test_counts_follow_the_pods(random: Random) -> None:
     """Asked before, between and after: the answers kept from earlier questions follow each Pod."""
     nodes, there, pod = random_world(random)
@@ -274,8 +271,7 @@ def test_counts_follow_the_pods(random: Random) -> None:
         check(Snapshot(state, NO_SIGNALS, 0.0), Loop(nodes, placed, pod))
 
 
-@random_clusters
-@given(random=seeds)
+@each_seed(300)
 def test_a_state_moved_along_is_the_state_of_the_moved_world(random: Random) -> None:
     nodes, there, pod = random_world(random)
     n_first = random.randint(0, len(there))
@@ -300,8 +296,7 @@ def test_a_state_moved_along_is_the_state_of_the_moved_world(random: Random) -> 
     assert part == [expected_refusals(loop)[row] for row in rows.tolist()]
 
 
-@random_clusters
-@given(random=seeds)
+@each_seed(300)
 def test_an_index_that_keeps_few_subjects_answers_alike(random: Random) -> None:
     nodes, there, pod = random_world(random)
     others = [random_pod(random, "other") for _ in range(2)]
@@ -313,8 +308,7 @@ def test_an_index_that_keeps_few_subjects_answers_alike(random: Random) -> None:
         state.place(other, state.nodes.ensure_row(other.pod.spec.node_name))
 
 
-@random_clusters
-@given(random=seeds)
+@each_seed(300)
 def test_a_trial_undone_leaves_the_index_as_it_was(random: Random) -> None:
     nodes, there, pod = random_world(random)
     coming = [random_pod(random, f"coming-{i}") for i in range(random.randint(1, 3))]

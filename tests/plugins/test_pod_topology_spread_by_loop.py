@@ -6,12 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scheduler.framework.status import PreFilterResult
 from scheduler.model.label_selectors import Selector, selector_of
@@ -20,9 +19,10 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod, object_of, pod_of
+from tests.worlds import each_seed, is_so
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
-KEYS = st.sampled_from([HOST, ZONE, "rack"])
+KEYS = (HOST, ZONE, "rack")
 MISSING = (
     "UnschedulableAndUnresolvable",
     "node(s) didn't match pod topology spread constraints (missing required label)",
@@ -41,59 +41,56 @@ class World:
     """On trial: (Pod, number of the node, +1 or -1)."""
 
 
-@st.composite
-def constraints(draw: st.DrawFn) -> dict[str, Any]:
+def random_constraint(random: Random) -> dict[str, Any]:
     expression = {"key": "app", "operator": "NotIn", "values": ["web"]}
+    selectors = [None, {}, {"matchLabels": {"app": "web"}}, {"matchExpressions": [expression]}]
     return {
-        "maxSkew": draw(st.integers(1, 3)),
-        "topologyKey": draw(KEYS),
-        "whenUnsatisfiable": draw(st.sampled_from(["DoNotSchedule", "ScheduleAnyway"])),
-        "labelSelector": draw(
-            st.sampled_from([None, {}, {"matchLabels": {"app": "web"}}, {"matchExpressions": [expression]}])
-        ),
-        "minDomains": draw(st.sampled_from([None, 1, 2, 4])),
-        "nodeAffinityPolicy": draw(st.sampled_from([None, "Honor", "Ignore"])),
-        "nodeTaintsPolicy": draw(st.sampled_from([None, "Honor", "Ignore"])),
-        "matchLabelKeys": draw(st.sampled_from([None, ["v"], ["v", "app"]])),
+        "maxSkew": random.randint(1, 3),
+        "topologyKey": random.choice(KEYS),
+        "whenUnsatisfiable": random.choice(["DoNotSchedule", "ScheduleAnyway"]),
+        "labelSelector": random.choice(selectors),
+        "minDomains": random.choice([None, 1, 2, 4]),
+        "nodeAffinityPolicy": random.choice([None, "Honor", "Ignore"]),
+        "nodeTaintsPolicy": random.choice([None, "Honor", "Ignore"]),
+        "matchLabelKeys": random.choice([None, ["v"], ["v", "app"]]),
     }
 
 
-@st.composite
-def pods(draw: st.DrawFn, name: str, node: str = "", spec: Mapping[str, Any] = MappingProxyType({})) -> PodInfo:
-    labels = draw(
-        st.fixed_dictionaries({}, optional={"app": st.sampled_from(["web", "db"]), "v": st.sampled_from("12")})
-    )
-    metadata = {"name": name, "namespace": draw(st.sampled_from("aab")), "uid": name, "labels": labels}
-    if node and draw(st.integers(0, 4)) == 0:
+def random_pod(random: Random, name: str, node: str = "", spec: Mapping[str, Any] = MappingProxyType({})) -> PodInfo:
+    labels = {key: random.choice(values) for key, values in (("app", ["web", "db"]), ("v", "12")) if is_so(random)}
+    metadata = {"name": name, "namespace": random.choice("aab"), "uid": name, "labels": labels}
+    if node and random.randint(0, 4) == 0:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return pod_of({"metadata": metadata, "spec": {**spec, "nodeName": node}})
 
 
-@st.composite
-def worlds(draw: st.DrawFn) -> World:
-    n = draw(st.integers(1, 7))
-    label = st.sampled_from(["x", "y", "z", ""])
-    nodes = [
-        make_node(
-            f"n{i}",
-            labels=draw(st.fixed_dictionaries({}, optional={ZONE: label, "rack": label, "disk": st.just("fast")})),
-            taints=[TAINT] if draw(st.integers(0, 3)) == 0 else [],
-        )
-        for i in range(n)
-    ]
-    if draw(st.booleans()):
-        nodes.append(pick_unnamed(draw(label)))
-    where = draw(st.lists(st.integers(0, n), max_size=12))
-    placed = [draw(pods(f"p{i}", f"n{node}")) for i, node in enumerate(where)]
-    spec: dict[str, Any] = {"topologySpreadConstraints": draw(st.lists(constraints(), max_size=3))}
-    if draw(st.booleans()):
+def random_node(random: Random, name: str) -> Node:
+    labels = {key: random.choice(["x", "y", "z", ""]) for key in (ZONE, "rack") if is_so(random)}
+    return make_node(
+        name,
+        labels={**labels, **({"disk": "fast"} if is_so(random) else {})},
+        taints=[TAINT] if random.randint(0, 3) == 0 else [],
+    )
+
+
+def random_world(random: Random) -> World:
+    n = random.randint(1, 7)
+    nodes = [random_node(random, f"n{i}") for i in range(n)]
+    if is_so(random):
+        nodes.append(pick_unnamed(random.choice(["x", "y", "z", ""])))
+    where = [random.randint(0, n) for _ in range(random.randint(0, 12))]
+    placed = [random_pod(random, f"p{i}", f"n{node}") for i, node in enumerate(where)]
+    spec: dict[str, Any] = {
+        "topologySpreadConstraints": [random_constraint(random) for _ in range(random.randint(0, 3))]
+    }
+    if is_so(random):
         spec["nodeSelector"] = {"disk": "fast"}
-    if draw(st.booleans()):
+    if is_so(random):
         spec["tolerations"] = [{"key": "k", "operator": "Exists"}]
     # On trial Pods come to and go from one node at a time: preemption's and that of nominated Pods.
-    node = draw(st.integers(0, n - 1))
-    moves = [(draw(pods(f"m{i}")), node, draw(st.sampled_from([1, -1]))) for i in range(draw(st.integers(0, 3)))]
-    return World(nodes, placed, draw(pods("pod", spec=spec)), moves)
+    node = random.randint(0, n - 1)
+    moves = [(random_pod(random, f"m{i}"), node, random.choice([1, -1])) for i in range(random.randint(0, 3))]
+    return World(nodes, placed, random_pod(random, "pod", spec=spec), moves)
 
 
 def pick_unnamed(zone: str) -> Node:
@@ -230,9 +227,9 @@ def snapshot_of(world: World) -> Snapshot:
     return Snapshot(cluster_of(world.nodes, world.placed, plugins, [SERVICE]), NO_SIGNALS, 0.0)
 
 
-@settings(max_examples=120, deadline=None)
-@given(world=worlds())
-def test_refuses_whom_the_loop_refuses(world: World) -> None:
+@each_seed(1_000)
+def test_refuses_whom_the_loop_refuses(random: Random) -> None:
+    world = random_world(random)
     plugin, snapshot = PodTopologySpread(), snapshot_of(world)
     result = plugin.prefilter(world.pod, snapshot)
     found: list[tuple[str, str] | None] = [None] * len(world.nodes)
@@ -249,9 +246,9 @@ def test_refuses_whom_the_loop_refuses(world: World) -> None:
     assert found == Loop(world).refusals()
 
 
-@settings(max_examples=120, deadline=None)
-@given(world=worlds())
-def test_scores_as_the_loop_scores(world: World) -> None:
+@each_seed(1_000)
+def test_scores_as_the_loop_scores(random: Random) -> None:
+    world = random_world(random)
     plugin, snapshot = PodTopologySpread(), snapshot_of(world)
     rows = np.arange(len(world.nodes))
     state: Any = plugin.prescore(world.pod, snapshot, rows)
