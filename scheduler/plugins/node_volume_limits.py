@@ -15,8 +15,9 @@ from scheduler.model.catalog import Catalog
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
-from scheduler.plugins.volumes_attached import NO_LIMIT, Attached, Counted, counted
+from scheduler.plugins.volumes_attached import Attached, Counted, counted
 from scheduler.plugins.volumes_claims import claim_uses
+from scheduler.plugins.volumes_csi_nodes import NO_LIMIT
 from scheduler.plugins.volumes_in_use import VolumesInUse
 from scheduler.plugins.volumes_migration import Handle, in_tree_of, is_in_tree
 
@@ -101,7 +102,7 @@ def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Ca
         known = catalog.get(CSIDriver, driver)
         if known is None or not known.spec.prevent_pod_scheduling_if_missing:
             continue
-        mask = ~attached.installed(driver)
+        mask = ~attached.csi_nodes.installed(driver)
         mask &= np.logical_or.reduce([where for handle, where in new.items() if handle.driver == driver])
         for _, earlier in refused:
             mask &= ~earlier
@@ -111,8 +112,11 @@ def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Ca
 
 def _check_others(new: dict[Handle, BoolArray], attached: Attached, looked_at: BoolArray) -> None:
     """Raise InvalidObjectError where volumes have to be counted on a node and one of them cannot be told."""
+    if not attached.faults:
+        return
+    has_limits = attached.csi_nodes.has_limits()
     for row, fault in attached.faults.items():
-        if looked_at[row] and attached.has_limits()[row] and any(where[row] for where in new.values()):
+        if looked_at[row] and has_limits[row] and any(where[row] for where in new.values()):
             raise InvalidObjectError(fault)
 
 
@@ -120,7 +124,7 @@ def _exceeded(new: dict[Handle, BoolArray], attached: Attached) -> BoolArray:
     """Return bool (n_rows,): a driver would have more volumes than its limit."""
     exceeded = np.zeros(len(attached.count("")), dtype=np.bool_)
     for driver in {handle.driver for handle in new}:
-        limit = attached.limit(driver)
+        limit = attached.csi_nodes.limit(driver)
         n_new = np.zeros(len(limit), dtype=np.int64)
         for handle, where in new.items():
             if handle.driver == driver:

@@ -1,15 +1,15 @@
 """Attached: how many volumes each node has attached per CSI driver, and how many it may have.
 
-Kept up to date row by row: what is counted depends on the Pods of a row, the claims and volumes behind theirs, the
-CSINode and the VolumeAttachments, and a change to any of these is found by the row that it touches.
+Kept up to date row by row: what is counted depends on the Pods of a row, the claims, volumes and classes behind theirs,
+the CSINode and the VolumeAttachments, and a change to any of these is found by the row that it touches.
 
 Source: kube-scheduler v1.37 nodevolumelimits/csi.go (behaviour).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.catalog import Catalog, CatalogObject, Key
 from scheduler.model.objects import Pod
+from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import (
     CSINode,
@@ -26,7 +27,15 @@ from scheduler.model.volumes import (
     Volume,
     VolumeAttachment,
 )
-from scheduler.plugins.volumes_claims import claim_use, class_of, is_made_for, not_found, not_made_for
+from scheduler.plugins.volumes_claims import (
+    claim_use,
+    class_name_of,
+    class_of,
+    is_made_for,
+    not_found,
+    not_made_for,
+)
+from scheduler.plugins.volumes_csi_nodes import CSINodes, RowColumns, RowNames
 from scheduler.plugins.volumes_in_use import VolumesInUse
 from scheduler.plugins.volumes_migration import (
     PROVISIONERS,
@@ -35,7 +44,9 @@ from scheduler.plugins.volumes_migration import (
     in_tree_of,
 )
 
-NO_LIMIT = -1
+K = TypeVar("K", bound=Hashable)
+
+_NO_PODS: Mapping[str, PodInfo] = {}
 
 _KINDS: tuple[type[CatalogObject], ...] = (
     PersistentVolumeClaim, PersistentVolume, StorageClass, CSINode, VolumeAttachment,
@@ -110,63 +121,50 @@ def _counted_by_class(claim: PersistentVolumeClaim, catalog: Catalog) -> Counted
     )
 
 
+Needed = tuple[type[CatalogObject], str]
+"""A PersistentVolume or StorageClass by name, there or not, that what is counted on a row depends on."""
+
+
 class _Row(NamedTuple):
     """What is attached to a node: by its Pods, and beyond them by VolumeAttachments."""
 
     by_pods: frozenset[Handle]
     beyond: frozenset[Handle]
     fault: str
+    needs: frozenset[Needed]
 
 
-_NOTHING = _Row(frozenset(), frozenset(), "")
+_NOTHING = _Row(frozenset(), frozenset(), "", frozenset())
 
 
 class Attached:
     """Counts per driver and row; `follow` brings them up to date, the columns are int64 or bool (n_rows,)."""
 
     def __init__(self) -> None:
+        self.csi_nodes = CSINodes()
         self._seen: dict[type[CatalogObject], int] = {}
         self._generation = -1
-        self._n_rows = 0
+        self._names = RowNames()
+        self._pods: dict[int, dict[str, PodInfo]] = {}
         self._rows: dict[int, _Row] = {}
         self._faults: dict[int, str] = {}
-        self._counts: dict[str, IntArray] = {}
-        self._limits: dict[str, IntArray] = {}
-        self._has_csi_node: BoolArray = np.zeros(self._capacity(), dtype=np.bool_)
-        self._csi_nodes: dict[int, CSINode] = {}
+        self._counts = RowColumns(0)
         self._holders: dict[Handle, set[int]] = {}
-        self._rows_of_volume: dict[str, set[int]] = {}
+        self._needing: dict[Needed, set[int]] = {}
         self._attachments: dict[str, VolumeAttachment] = {}
         self._by_node: dict[str, dict[str, VolumeAttachment]] = {}
 
     def count(self, driver: str) -> IntArray:
         """Return how many volumes of a driver are attached to each node."""
-        return self._counts.get(driver, np.zeros(self._n_rows, dtype=np.int64))[: self._n_rows]
-
-    def limit(self, driver: str) -> IntArray:
-        """Return how many may be, NO_LIMIT where nothing is said."""
-        return self._limits.get(driver, np.full(self._n_rows, NO_LIMIT, dtype=np.int64))[: self._n_rows]
-
-    def has_limits(self) -> BoolArray:
-        """Return where there is a limit for any driver."""
-        found = np.zeros(self._n_rows, dtype=np.bool_)
-        for limit in self._limits.values():
-            found |= limit[: self._n_rows] != NO_LIMIT
-        return found
-
-    def installed(self, driver: str) -> BoolArray:
-        """Return where the CSINode lists the driver, with a limit or without: a loop over CSINodes, for few drivers."""
-        found = np.zeros(self._n_rows, dtype=np.bool_)
-        for row, node in self._csi_nodes.items():
-            found[row] = any(one.name == driver for one in node.spec.drivers or ())
-        return found
+        return self._counts.of(driver)
 
     def where(self, *, is_in_tree: bool) -> BoolArray:
         """Return where a volume counts: one built into Kubernetes where there is a CSINode, others everywhere.
 
         What the CSINode says of migrated plugins does not matter here.
         """
-        return self._has_csi_node[: self._n_rows] if is_in_tree else np.ones(self._n_rows, dtype=np.bool_)
+        is_there = self.csi_nodes.is_there()
+        return is_there if is_in_tree else np.ones_like(is_there)
 
     def held(self, handle: Handle) -> list[int]:
         """Return the rows where Pods have the volume already."""
@@ -180,8 +178,10 @@ class Attached:
     def follow(self, snapshot: Snapshot) -> None:
         """Take in what has changed since the last call, at a cost that grows with the rows it touches."""
         nodes, catalog = snapshot.nodes, snapshot.catalog
-        self._widen(nodes.n_rows)
-        touched = set(nodes.rows_changed_since(self._generation).tolist())
+        self.csi_nodes.follow(snapshot)
+        self._counts.widen(nodes.n_rows)
+        touched = set(self._names.changed(nodes))
+        touched |= self._rows_with_other_pods(nodes.rows_changed_since(self._generation).tolist(), snapshot)
         self._generation = snapshot.generation
         changed = {kind: catalog.changed_since(kind, self._seen.get(kind, 0)) for kind in _KINDS}
         self._seen = {kind: catalog.generation(kind) for kind in _KINDS}
@@ -190,18 +190,31 @@ class Attached:
             touched = set(range(nodes.n_rows))
         else:
             touched |= self._rows_of({kind: keys or () for kind, keys in changed.items()}, snapshot)
+        has_csi_node = self.csi_nodes.is_there()
         for row in sorted(touched):
-            self._set_csi_node(row, catalog.get(CSINode, nodes.names[row]))
-            self._set_row(row, self._look(row, snapshot))
+            self._set_row(row, self._look(row, snapshot, has_csi_node=bool(has_csi_node[row])))
+
+    def _rows_with_other_pods(self, rows: Sequence[int], snapshot: Snapshot) -> set[int]:
+        """Return those of the rows whose Pods with volumes are others than at the last call."""
+        index, found = snapshot.index(VolumesInUse), set()
+        for row in rows:
+            pods = index.by_uid(row)
+            if pods != self._pods.get(row, _NO_PODS):
+                self._pods[row] = dict(pods)
+                if not pods:
+                    del self._pods[row]
+                found.add(row)
+        return found
 
     def _rows_of(self, changed: Mapping[type[CatalogObject], Sequence[Key]], snapshot: Snapshot) -> set[int]:
         """Return the rows on which a changed object may count."""
         nodes, index = snapshot.nodes, snapshot.index(VolumesInUse)
-        rows: set[int] = set(index.rows()) if changed[StorageClass] else set()
+        rows: set[int] = set()
         for namespace, name in changed[PersistentVolumeClaim]:
             rows.update(index.users(namespace, name))
-        for _, name in changed[PersistentVolume]:
-            rows |= self._rows_of_volume.get(name, set())
+        for kind in (PersistentVolume, StorageClass):
+            for _, name in changed[kind]:
+                rows |= self._needing.get((kind, name), set())
         node_names = [name for _, name in changed[CSINode]]
         for _, name in changed[VolumeAttachment]:
             node_names += self._moved_attachment(name, snapshot.catalog)
@@ -216,45 +229,40 @@ class Attached:
         """Note the VolumeAttachment as it is now; return the nodes that it was and is for."""
         old, new = self._attachments.pop(name, None), catalog.get(VolumeAttachment, name)
         if old is not None:
-            del self._by_node[old.spec.node_name][name]
+            here = self._by_node[old.spec.node_name]
+            del here[name]
+            if not here:
+                del self._by_node[old.spec.node_name]
         if new is not None:
             self._attachments[name] = new
             self._by_node.setdefault(new.spec.node_name, {})[name] = new
         return [one.spec.node_name for one in (old, new) if one is not None]
 
-    def _look(self, row: int, snapshot: Snapshot) -> _Row:
+    def _look(self, row: int, snapshot: Snapshot, *, has_csi_node: bool) -> _Row:
         """Count one node anew."""
         catalog, fault = snapshot.catalog, ""
-        by_pods = set()
+        by_pods, beyond, needs = set[Handle](), set[Handle](), set[Needed]()
         for pod in snapshot.index(VolumesInUse).pods_on(row):
             for volume in pod.pod.spec.volumes or ():
-                self._note_volume(row, pod.pod, volume, catalog)
+                needs.update(_needs(pod.pod, volume, catalog))
                 found = counted(pod.pod, volume, catalog)
-                if found is None or found.is_missing or (found.is_in_tree and row not in self._csi_nodes):
+                if found is None or found.is_missing or (found.is_in_tree and not has_csi_node):
                     continue
                 if found.handle is None:
                     fault = fault or found.fault
                 else:
                     by_pods.add(found.handle)
-        beyond = set(self._attached_to(row, snapshot.nodes.names[row], catalog)) - by_pods
-        return _Row(frozenset(by_pods), frozenset(beyond), fault) if by_pods or beyond or fault else _NOTHING
-
-    def _note_volume(self, row: int, pod: Pod, volume: Volume, catalog: Catalog) -> None:
-        """Remember that what is counted on the row depends on a PersistentVolume, one that is not there too."""
-        use = claim_use(pod, volume)
-        claim = None if use is None else catalog.get(PersistentVolumeClaim, use.claim, pod.metadata.namespace)
-        if claim is not None and claim.spec.volume_name:
-            self._rows_of_volume.setdefault(claim.spec.volume_name, set()).add(row)
-
-    def _attached_to(self, row: int, node_name: str, catalog: Catalog) -> Iterator[Handle]:
-        for attachment in self._by_node.get(node_name, {}).values():
+        for attachment in self._by_node.get(snapshot.nodes.names[row], {}).values():
             name = attachment.spec.source.persistent_volume_name
             if not attachment.spec.attacher or name is None:
                 continue
-            self._rows_of_volume.setdefault(name, set()).add(row)
-            volume = catalog.get(PersistentVolume, name)
-            if volume is not None and volume.spec.csi is not None:
-                yield Handle(attachment.spec.attacher, volume.spec.csi.volume_handle)
+            needs.add((PersistentVolume, name))
+            known = catalog.get(PersistentVolume, name)
+            if known is not None and known.spec.csi is not None:
+                beyond.add(Handle(attachment.spec.attacher, known.spec.csi.volume_handle))
+        if not (by_pods or beyond or fault or needs):
+            return _NOTHING
+        return _Row(frozenset(by_pods), frozenset(beyond - by_pods), fault, frozenset(needs))
 
     def _set_row(self, row: int, new: _Row) -> None:
         old = self._rows.pop(row, _NOTHING)
@@ -263,44 +271,30 @@ class Attached:
         self._faults.pop(row, None)
         if new.fault:
             self._faults[row] = new.fault
-        for handle in old.by_pods - new.by_pods:
-            self._holders[handle].discard(row)
-            if not self._holders[handle]:
-                del self._holders[handle]
-        for handle in new.by_pods - old.by_pods:
-            self._holders.setdefault(handle, set()).add(row)
+        _move(self._holders, row, old.by_pods, new.by_pods)
+        _move(self._needing, row, old.needs, new.needs)
         for sign, found in ((-1, old), (1, new)):
             for handle in (*found.by_pods, *found.beyond):
-                self._column(self._counts, handle.driver, 0)[row] += sign
+                self._counts.add(handle.driver, row, sign)
 
-    def _set_csi_node(self, row: int, node: CSINode | None) -> None:
-        if self._csi_nodes.get(row) is node:
-            return
-        for limit in self._limits.values():
-            limit[row] = NO_LIMIT
-        self._has_csi_node[row] = node is not None
-        if node is None:
-            del self._csi_nodes[row]
-            return
-        self._csi_nodes[row] = node
-        for driver in node.spec.drivers or ():
-            if driver.allocatable is not None and driver.allocatable.count is not None:
-                self._column(self._limits, driver.name, NO_LIMIT)[row] = driver.allocatable.count
 
-    def _column(self, columns: dict[str, IntArray], driver: str, empty: int) -> IntArray:
-        if driver not in columns:
-            columns[driver] = np.full(self._capacity(), empty, dtype=np.int64)
-        return columns[driver]
+def _needs(pod: Pod, volume: Volume, catalog: Catalog) -> Iterator[Needed]:
+    """Yield what, besides the claim, decides what a volume of a Pod counts as."""
+    use = claim_use(pod, volume)
+    claim = None if use is None else catalog.get(PersistentVolumeClaim, use.claim, pod.metadata.namespace)
+    if claim is None:
+        return
+    if claim.spec.volume_name:
+        yield PersistentVolume, claim.spec.volume_name
+    if not claim.spec.volume_name or catalog.get(PersistentVolume, claim.spec.volume_name) is None:
+        yield StorageClass, class_name_of(claim)
 
-    def _capacity(self) -> int:
-        return 64 << max(0, (self._n_rows - 1) // 64).bit_length()
 
-    def _widen(self, n_rows: int) -> None:
-        before = self._capacity()
-        self._n_rows = n_rows
-        more = self._capacity() - before
-        if more > 0:
-            for columns, empty in ((self._counts, 0), (self._limits, NO_LIMIT)):
-                for driver, column in columns.items():
-                    columns[driver] = np.concatenate([column, np.full(more, empty, dtype=np.int64)])
-            self._has_csi_node = np.concatenate([self._has_csi_node, np.zeros(more, dtype=np.bool_)])
+def _move(rows_of: dict[K, set[int]], row: int, old: frozenset[K], new: frozenset[K]) -> None:
+    """Take a row from what it had and give it to what it has."""
+    for key in old - new:
+        rows_of[key].discard(row)
+        if not rows_of[key]:
+            del rows_of[key]
+    for key in new - old:
+        rows_of.setdefault(key, set()).add(row)

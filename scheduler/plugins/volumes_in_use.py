@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from scheduler.framework.index import Index
@@ -88,9 +88,9 @@ class VolumesInUse(Index):
         """Return the Pods on a row with volumes that may have to be attached there."""
         return self._pods.get(row, {}).values()
 
-    def rows(self) -> Collection[int]:
-        """Return the rows that have such Pods."""
-        return self._pods.keys()
+    def by_uid(self, row: int) -> Mapping[str, PodInfo]:
+        """Return the same Pods by UID."""
+        return self._pods.get(row, {})
 
     def users(self, namespace: str, claim: str) -> Collection[int]:
         """Return the rows on which a volume uses the claim, that of an ephemeral volume included."""
