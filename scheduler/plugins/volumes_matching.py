@@ -104,8 +104,7 @@ def plan(claims: Sequence[PersistentVolumeClaim], snapshot: Snapshot) -> Plan:
     """Return what is to be done for claims without a volume whose class waits for the first consumer."""
     nodes = snapshot.nodes
     offers = snapshot.catalog.derived(Offers)
-    offers.follow(snapshot.catalog)
-    offers.reaches.follow(nodes, snapshot.generation)
+    offers.follow(snapshot)
     selected = [claim for claim in claims if _selected_node(claim) is not None]
     looked_at = np.ones(nodes.n_rows, dtype=np.bool_)
     for claim in selected:
@@ -152,7 +151,7 @@ def _match(
     table = offers.volumes(class_name)
     wish = Wish.of(claim, selector)
     taken = [match.slots for match in earlier if match.table is table]
-    slots = table.best(table.suits(wish), taken, offers.reaches, snapshot.nodes, smallest=True)
+    slots = table.best(table.suits(wish), taken, offers.reaches, snapshot.nodes.n_rows, smallest=True)
     made_for = []
     open_rows = np.ones(snapshot.nodes.n_rows, dtype=np.bool_)
     for volume in offers.made_for(claim, class_name, snapshot.catalog):
@@ -190,7 +189,7 @@ def _provision(
         pools = np.full(snapshot.nodes.n_rows, NONE, dtype=np.int64)
         if storage_class is not None and _is_counted(claim, storage_class, snapshot):
             size = bytes_of(str((claim.spec.resources.requests or {})["storage"]))
-            pools = table.best(table.has_room(size), (), offers.reaches, snapshot.nodes, smallest=False)
+            pools = table.best(table.has_room(size), (), offers.reaches, snapshot.nodes.n_rows, smallest=False)
             full = here & (pools == NONE)
             found.no_space |= full
             open_rows &= ~full

@@ -25,8 +25,8 @@ from scheduler.model.hashing import hash64
 from scheduler.model.label_selectors import Selector
 from scheduler.model.labels import LabelColumns
 from scheduler.model.quantity import parse_quantity
+from scheduler.model.snapshot import Snapshot
 from scheduler.model.structs import Requirement, ResourceList
-from scheduler.model.views import NodeView
 from scheduler.model.volumes import (
     CSIStorageCapacity,
     PersistentVolume,
@@ -179,7 +179,7 @@ class OfferTable:
         return found
 
     def best(
-        self, suits: BoolArray, taken: Sequence[IntArray], reaches: Reaches, nodes: NodeView, *, smallest: bool
+        self, suits: BoolArray, taken: Sequence[IntArray], reaches: Reaches, n_rows: int, *, smallest: bool
     ) -> IntArray:
         """Return int64 (n_rows,): the best slot for each node, NONE where there is none.
 
@@ -192,14 +192,14 @@ class OfferTable:
         starts = np.flatnonzero(np.diff(same, prepend=-1))
         within = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
         order = order[within <= len(taken)]
-        rows, lengths = reaches.expand(self.reach[order], nodes)
+        rows, lengths = reaches.expand(self.reach[order])
         slots = np.repeat(order, lengths)
         for earlier in taken:
             is_free = earlier[rows] != slots
             rows, slots = rows[is_free], slots[is_free]
-        ranks = np.full(nodes.n_rows, _WORST, dtype=np.int64)
+        ranks = np.full(n_rows, _WORST, dtype=np.int64)
         np.minimum.at(ranks, rows, rank[slots])
-        found = np.full(nodes.n_rows, NONE, dtype=np.int64)
+        found = np.full(n_rows, NONE, dtype=np.int64)
         is_found = ranks != _WORST
         found[is_found] = by_rank[ranks[is_found]]
         return found
@@ -256,8 +256,9 @@ class Offers:
         found = [catalog.get(PersistentVolume, name) for name in names]
         return [volume for volume in found if volume is not None and _is_for(volume, claim, class_name)]
 
-    def follow(self, catalog: Catalog) -> None:
-        """Take in what has changed since the last call."""
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take in what has changed since the last call, on nodes too."""
+        catalog = snapshot.catalog
         for kind in (PersistentVolume, CSIStorageCapacity):
             changed = catalog.changed_since(kind, self._seen.get(kind, 0))
             self._seen[kind] = catalog.generation(kind)
@@ -273,6 +274,7 @@ class Offers:
                     self._offer(key, item)
                 except InvalidObjectError:
                     continue  # a quantity that no API server lets pass: nobody can be sure of such an offer
+        self.reaches.follow(snapshot.nodes, snapshot.generation)
 
     def _offer(self, key: Key, item: CatalogObject | None) -> None:
         if isinstance(item, PersistentVolume):

@@ -1,7 +1,7 @@
 """From which nodes a volume or a pool of storage can be used, as a value, and the rows of such values.
 
 Thousands of volumes share few of these values, or name one node each; either way their rows are found once and
-kept while the labels of nodes stand.
+kept while the labels that they name stand.
 
 Source: k8s.io/component-helpers storage/volume CheckNodeAffinity, kubernetes pkg/apis/core/v1/helper
 MatchTopologySelectorTerms and kube-scheduler v1.37 volumebinding/binder.go nodeHasAccess (behaviour).
@@ -17,7 +17,8 @@ from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.label_selectors import Term, selector_of
 from scheduler.model.labels import check_requirement
-from scheduler.model.structs import Labels, LabelSelector, Requirement
+from scheduler.model.objects import Node
+from scheduler.model.structs import LabelSelector, Requirement
 from scheduler.model.views import NodeView
 from scheduler.model.volumes import TopologyTerm, VolumeNodeAffinity, VolumeNodeSelectorTerm
 
@@ -27,8 +28,10 @@ Reach = tuple[tuple[Term, ...], ...] | None
 EVERYWHERE: Reach = None
 NOWHERE: Reach = ()
 
+_Label = tuple[str, str]
+
 _MOST_UNUSED = 65_536
-"""Rows of values given back that may lie about before all are found again."""
+"""Rows of values given back that may lie about before the others are moved up."""
 
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -78,9 +81,9 @@ def matching(reach: Reach, nodes: NodeView) -> BoolArray:
 
 
 class Reaches:
-    """The rows of each Reach in use, found when first asked for and kept until a label changes.
+    """The rows of each Reach in use; `expand` strings the rows of many of them together without a loop.
 
-    `expand` strings the rows of many of them together without a loop.
+    A node that comes, goes or gets other labels costs the reaches that its labels, before and after, are named by.
     """
 
     def __init__(self) -> None:
@@ -88,69 +91,11 @@ class Reaches:
         self._values: list[Reach] = []
         self._users: list[int] = []
         self._free: list[int] = []
-        self._labels: list[Labels | None] = []
+        self._nodes: list[Node | None] = []
         self._generation = -1
-        self._forget_rows()
-
-    def acquire(self, reach: Reach) -> int:
-        """Return the number of a Reach; it stands until as many `release`."""
-        found = self._ids.get(reach)
-        if found is None:
-            if self._free:
-                found = self._free.pop()
-                self._values[found], self._users[found] = reach, 0
-            else:
-                found = len(self._values)
-                self._values.append(reach)
-                self._users.append(0)
-            self._ids[reach] = found
-            self._known.discard(found)
-        self._users[found] += 1
-        return found
-
-    def release(self, number: int) -> None:
-        self._users[number] -= 1
-        if self._users[number] == 0:
-            del self._ids[self._values[number]]
-            self._free.append(number)
-            self._n_unused += int(self._lengths[number]) if number in self._known else 0
-            if self._n_unused > max(_MOST_UNUSED, self._n_flat // 2):
-                self._forget_rows()
-
-    def follow(self, nodes: NodeView, generation: int) -> None:
-        """Take in what has changed on nodes since the last call; `generation` is the snapshot's."""
-        if generation == self._generation:
-            return
-        changed = nodes.rows_changed_since(self._generation).tolist()
-        self._generation = generation
-        if self._note_labels(nodes, changed):
-            self._forget_rows()
-
-    def expand(self, numbers: IntArray, nodes: NodeView) -> tuple[IntArray, IntArray]:
-        """Return the rows of all `numbers`, one after the other, and how many each has: int64 (n,), int64 (k,)."""
-        for number in set(numbers.tolist()) - self._known:
-            self._find(number, nodes)
-        lengths = self._lengths[numbers]
-        ends = np.cumsum(lengths)
-        n = int(ends[-1]) if len(ends) else 0
-        within = np.arange(n, dtype=np.int64) - np.repeat(ends - lengths, lengths)
-        rows: IntArray = self._flat[np.repeat(self._starts[numbers], lengths) + within]
-        return rows, lengths
-
-    def _note_labels(self, nodes: NodeView, rows: Iterable[int]) -> bool:
-        """Remember the labels of these rows; return whether any are other ones than before."""
-        is_changed = len(self._labels) != nodes.n_rows
-        self._labels += [None] * (nodes.n_rows - len(self._labels))
-        for row in rows:
-            node = nodes.node(row)
-            labels = None if node is None else node.metadata.labels or {}
-            if self._labels[row] != labels:
-                self._labels[row] = labels
-                is_changed = True
-        return is_changed
-
-    def _forget_rows(self) -> None:
-        self._known: set[int] = set()
+        self._by_label: dict[_Label, set[int]] = {}
+        self._others: set[int] = set()
+        self._to_find: set[int] = set()
         self._starts: IntArray = np.zeros(64, dtype=np.int64)
         self._lengths: IntArray = np.zeros(64, dtype=np.int64)
         self._flat: IntArray = _NO_ROWS
@@ -158,11 +103,107 @@ class Reaches:
         self._n_unused = 0
         self._buckets: dict[str, tuple[IntArray, IntArray]] = {}
 
+    def acquire(self, reach: Reach) -> int:
+        """Return the number of a Reach; it stands until as many `release`."""
+        found = self._ids.get(reach)
+        if found is None:
+            if self._free:
+                found = self._free.pop()
+                self._values[found] = reach
+            else:
+                found = len(self._values)
+                self._values.append(reach)
+                self._users.append(0)
+            self._ids[reach] = found
+            self._to_find.add(found)
+            self._name(found, reach)
+        self._users[found] += 1
+        return found
+
+    def release(self, number: int) -> None:
+        self._users[number] -= 1
+        if self._users[number] > 0:
+            return
+        reach = self._values[number]
+        del self._ids[reach]
+        self._free.append(number)
+        self._to_find.discard(number)
+        self._others.discard(number)
+        for label in (label for terms in reach or () for labels in _label_choices(terms) for label in labels):
+            named_by = self._by_label.get(label, set())
+            named_by.discard(number)
+            if label in self._by_label and not named_by:
+                del self._by_label[label]
+        self._drop(number)
+
+    def follow(self, nodes: NodeView, generation: int) -> None:
+        """Find the rows anew that have changed since the last call; `generation` is the snapshot's."""
+        if generation != self._generation:
+            self._note_nodes(nodes, nodes.rows_changed_since(self._generation).tolist())
+            self._generation = generation
+        for number in self._to_find:
+            self._find(number, nodes)
+        self._to_find.clear()
+        if self._n_unused > max(_MOST_UNUSED, self._n_flat // 2):
+            self._close_ranks()
+
+    def expand(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the rows of all `numbers`, one after the other, and how many each has: int64 (n,), int64 (k,).
+
+        The rows are those of the last `follow`.
+        """
+        lengths = self._lengths[numbers]
+        ends = np.cumsum(lengths)
+        n = int(ends[-1]) if len(ends) else 0
+        offsets = np.repeat(self._starts[numbers] - (ends - lengths), lengths)
+        rows: IntArray = self._flat[offsets + np.arange(n, dtype=np.int64)]
+        return rows, lengths
+
+    def _name(self, number: int, reach: Reach) -> None:
+        """Note for each conjunction labels of which every node has one that it holds of: those named least so far."""
+        for terms in ((),) if reach is None else reach:
+            labels = min(
+                _label_choices(terms),
+                key=lambda labels: sum(len(self._by_label.get(label, ())) for label in labels),
+                default=None,
+            )
+            if labels is None:
+                self._others.add(number)
+            for label in labels or ():
+                self._by_label.setdefault(label, set()).add(number)
+
+    def _note_nodes(self, nodes: NodeView, rows: Iterable[int]) -> None:
+        """Have those reaches found anew that nodes with other labels than before may enter or leave."""
+        n_before = len(self._nodes)
+        self._nodes += [None] * (nodes.n_rows - n_before)
+        is_changed = n_before != nodes.n_rows
+        for row in rows:
+            before, now = self._nodes[row], nodes.node(row)
+            if before is now:
+                continue
+            self._nodes[row] = now
+            old, new = ({} if node is None else node.metadata.labels or {} for node in (before, now))
+            if old != new:
+                is_changed = True
+                for label in old.items() | new.items():
+                    self._to_find |= self._by_label.get(label, set())
+        if is_changed:
+            self._to_find |= self._others
+            self._buckets.clear()
+
+    def _drop(self, number: int) -> None:
+        """Leave the rows of a Reach lying about."""
+        if number < len(self._lengths):
+            self._n_unused += int(self._lengths[number])
+            self._lengths[number] = 0
+
     def _find(self, number: int, nodes: NodeView) -> None:
-        """Append the rows of one Reach; what a reach given back has left there is not used again."""
+        """Append the rows of one Reach; where they were before is not used again."""
         rows = self._rows_of(self._values[number], nodes)
+        self._drop(number)
         while number >= len(self._starts):
-            self._starts, self._lengths = (np.concatenate([one, one]) for one in (self._starts, self._lengths))
+            self._starts = np.concatenate([self._starts, np.zeros_like(self._starts)])
+            self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
         needed = self._n_flat + len(rows)
         if needed > len(self._flat):
             wider = np.zeros(2 * needed, dtype=np.int64)
@@ -171,7 +212,13 @@ class Reaches:
         self._flat[self._n_flat : needed] = rows
         self._starts[number], self._lengths[number] = self._n_flat, len(rows)
         self._n_flat = needed
-        self._known.add(number)
+
+    def _close_ranks(self) -> None:
+        """Copy what is in use to the front."""
+        numbers = np.flatnonzero(self._lengths)
+        rows, lengths = self.expand(numbers)
+        self._flat, self._n_flat, self._n_unused = rows, len(rows), 0
+        self._starts[numbers] = np.cumsum(lengths) - lengths
 
     def _rows_of(self, reach: Reach, nodes: NodeView) -> IntArray:
         """Return int64 rows; for one label with one value, as local volumes have it, at the cost of a look-up."""
@@ -192,6 +239,11 @@ class Reaches:
         order, ordered = self._buckets[key]
         first, end = np.searchsorted(ordered, [code, code + 1])
         return order[first:end]
+
+
+def _label_choices(terms: Sequence[Term]) -> list[list[_Label]]:
+    """Return per requirement of this kind the labels of which a node must have one."""
+    return [[(term.key, value) for value in term.values] for term in terms if term.operator == "In"]
 
 
 def _affinity_term(term: VolumeNodeSelectorTerm) -> tuple[Term, ...] | None:
