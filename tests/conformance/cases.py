@@ -45,9 +45,22 @@ class Case:
         reasons = {"crash": "kube-scheduler 1.37.1 crashes", "chance": "kube-scheduler does not do the same twice"}
         reason = reasons.get(self.expect["result"])
         outcome = self.expect.get("postfilter") or {}
-        if outcome.get("message") == "not found" and "DefaultPreemption" in json.dumps(self.profile_fields):
+        if outcome.get("message") == "not found" and not self._runs_preemption():
             return "DynamicResources, which Vane has not, speaks at PostFilter where DefaultPreemption is disabled"
+        ended = (self.expect.get("prefilter") or {}).get("code") == "UnschedulableAndUnresolvable"
+        if outcome and ended and self._disables("DynamicResources", "multiPoint"):
+            return "DynamicResources, which Vane has not, does not speak at PostFilter where it is disabled"
         return f"{reason}: {self.expect['error']}" if reason else ""
+
+    def _runs_preemption(self) -> bool:
+        return not any(self._disables("DefaultPreemption", point) for point in ("multiPoint", "postFilter"))
+
+    def _disables(self, plugin: str, point: str) -> bool:
+        """Return whether the profile leaves out a plugin that it does not name again at this point."""
+        sets = ((self.profile_fields or {}).get("plugins") or {}).get(point) or {}
+        disabled = {one["name"] for one in sets.get("disabled") or ()}
+        enabled = {one["name"] for one in sets.get("enabled") or ()}
+        return bool(disabled & {"*", plugin}) and plugin not in enabled
 
     @property
     def pod(self) -> PodInfo:

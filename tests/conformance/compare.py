@@ -23,7 +23,7 @@ from scheduler.framework.filtering import Filtered, filter_phase
 from scheduler.framework.observer import UNOBSERVED
 from scheduler.framework.profile import Profile
 from scheduler.framework.scoring import score_phase
-from scheduler.framework.status import Code, PreFilterResult, Status
+from scheduler.framework.status import SKIP, Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.default_preemption import DefaultPreemption
@@ -280,13 +280,12 @@ def _found_scores(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: 
     except PluginError as error:
         return {"score_error": _error_head(str(error))}
     names = [snapshot.nodes.names[row] for row in feasible.tolist()]
-    prescored = [plugin.name for plugin in profile.prescore]
-    scored = {term.plugin for term in terms}
+    skipped = [plugin.name for plugin in profile.prescore if plugin.prescore(pod, snapshot, feasible) is SKIP]
     return {
         "raw": {term.plugin: dict(zip(names, term.raw.tolist(), strict=True)) for term in terms},
         "scores": {term.plugin: dict(zip(names, term.values.tolist(), strict=True)) for term in terms},
         "weights": {term.plugin: term.weight for term in terms},
-        "score_skipped": sorted(set(prescored) - scored - {"SignalScore"}),
+        "score_skipped": sorted(set(skipped) - {"SignalScore"}),
         "total": {name: int(one) / THOUSANDTHS for name, one in zip(names, _checked_total(terms, total), strict=True)},
         "best": sorted(name for name, one in zip(names, total, strict=True) if one == total.max()),
     }

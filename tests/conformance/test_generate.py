@@ -201,6 +201,20 @@ def test_what_kube_scheduler_crashes_on_is_a_gap_and_vane_goes_on(oracle: Path) 
         assert case.name in report.gaps or case.needs()
 
 
+def test_profiles_that_make_dynamic_resources_speak_otherwise_are_gaps() -> None:
+    ended = {"code": "UnschedulableAndUnresolvable"}
+    spoke, silent = outcome(message="not found"), outcome(message="preemption: no")
+
+    def gap(answer: dict[str, Any], **sets: Any) -> str:
+        profile = {"plugins": sets}
+        return Case("c", "f", {}, {}, answer["expect"] | {"prefilter": ended}, profile).gap
+
+    assert gap(spoke) == gap(silent) == ""
+    assert "where DefaultPreemption is disabled" in gap(spoke, postFilter={"disabled": [{"name": "DefaultPreemption"}]})
+    assert "where it is disabled" in gap(silent, multiPoint={"disabled": [{"name": "*"}]})
+    assert gap(spoke, multiPoint={"disabled": [{"name": "*"}], "enabled": [{"name": "DefaultPreemption"}]}) != ""
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -93,13 +93,21 @@ def _configured(draw: Draw) -> None:
     profiles.another_profile(draw)
 
 
+def _by_point(draw: Draw) -> None:
+    """Put parts together under a profile that says what runs at single points."""
+    draw.pick((_combined, _combined, _preempting))(draw)
+    profiles.by_point(draw)
+
+
 def _in_order(draw: Draw, parts: Sequence[Part], least: int, most: int) -> list[Part]:
     """Return a few of the parts, in their order: what is wanted for scalars is asked of what is there before."""
     chosen = draw.some(range(len(parts)), least, most)
     return [parts[i] for i in sorted(chosen)]
 
 
-_WHOLE: Mapping[str, Part] = {"combined": _combined, "preempting": _preempting, "configured": _configured}
+_WHOLE: Mapping[str, Part] = {
+    "combined": _combined, "preempting": _preempting, "configured": _configured, "bypoint": _by_point
+}  # fmt: skip
 FAMILIES: Sequence[str] = (*_PLAIN, *_WHOLE)
 _SHARE = 6
 """How many cases of each family in _WHOLE stand beside one of each plain family."""

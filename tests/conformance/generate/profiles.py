@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from tests.conformance.generate.draw import HOST, PREFERRED, REQUIRED, ZONE, Draw, Fields
 from tests.conformance.generate.nodes import requirement
 
@@ -15,6 +17,66 @@ _CAN_BE_DISABLED = (
     "NodeDeclaredFeatures", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultPreemption",
 )  # fmt: skip
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu")
+
+
+_FILTERS = (
+    "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+    "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
+    "NodeDeclaredFeatures",
+)  # fmt: skip
+
+
+def by_point(draw: Draw) -> None:
+    """Enable, disable, reorder and weigh plugins at one point or another, or name the whole chain of all points.
+
+    A plugin stays with what its PreFilter or PreScore makes ready: without that kube-scheduler fails every attempt. So
+    does VolumeBinding with its Filter, without which it scores 0 there.
+    """
+    plugins: Fields = {}
+    there = {*_FILTERS, *_SCORERS}
+    if draw.often(0.3):
+        there = {name for name in sorted(there) if draw.often(0.85)}
+        chain = sorted({*there, "PrioritySort", "DefaultBinder", "SchedulingGates", "DefaultPreemption"})
+        plugins["multiPoint"] = {"disabled": [{"name": "*"}], "enabled": _named(draw.some(chain, len(chain)))}
+    filters, scorers = sorted(there & {*_FILTERS}), sorted(there & {*_SCORERS})
+    if draw.often(0.6):
+        plugins["score"] = _scoring(draw, scorers)
+    if draw.often(0.7):
+        plugins["filter"] = draw.pick((_some_out, _some_first, _only_some))(draw, filters)
+    if draw.often(0.15):
+        plugins["postFilter"] = {"disabled": _named(["DefaultPreemption"])}
+    if draw.often(0.15):
+        plugins["preEnqueue"] = {"disabled": _named(["SchedulingGates"])}
+    draw.profile = {"schedulerName": "default-scheduler", "plugins": plugins}
+
+
+def _some_out(draw: Draw, names: Sequence[str]) -> Fields:
+    return {"disabled": _named(draw.some([name for name in names if name != "VolumeBinding"], 1, 3))}
+
+
+def _some_first(draw: Draw, names: Sequence[str]) -> Fields:
+    return {"enabled": _named(draw.some(names, 2, 6))}
+
+
+def _only_some(draw: Draw, names: Sequence[str]) -> Fields:
+    chosen = draw.some(names, 3)
+    kept = ["VolumeBinding"] if "VolumeBinding" in names and "VolumeBinding" not in chosen else []
+    return {"disabled": [{"name": "*"}], "enabled": _named([*chosen, *kept])}
+
+
+def _named(names: Iterable[str]) -> list[Fields]:
+    return [{"name": name} for name in names]
+
+
+def _scoring(draw: Draw, names: Sequence[str]) -> Fields:
+    weighed = [{"name": name, "weight": draw.pick((1, 2, 7, 99, 100))} for name in draw.some(names, 1)]
+    choices: tuple[Fields, ...] = (
+        {"disabled": _named(draw.some(names, 1, 4))},
+        {"disabled": [{"name": "*"}], "enabled": weighed},
+        {"enabled": weighed},
+        {"disabled": _named(str(one["name"]) for one in weighed), "enabled": weighed},
+    )
+    return draw.pick(choices)
 
 
 def another_profile(draw: Draw) -> None:

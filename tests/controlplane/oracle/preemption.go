@@ -51,7 +51,7 @@ func (c *cycle) postFilter(ctx context.Context) (*postFilterOutcome, error) {
 // candidates asks a preemption plugin of our own, with the profile's arguments, about every node it could help.
 func (c *cycle) candidates(ctx context.Context, out *postFilterOutcome) (victimsByNode, error) {
 	found := victimsByNode{}
-	args := preemptionArgs(c.profile)
+	args := preemptionArgs(c.profile, c.framework.ListPlugins().PostFilter.Enabled)
 	if args == nil {
 		return found, nil
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -42,8 +43,11 @@ func profileOf(raw json.RawMessage) (config.KubeSchedulerProfile, error) {
 	return profile, nil
 }
 
-// preemptionArgs are nil where the profile has no DefaultPreemption.
-func preemptionArgs(profile config.KubeSchedulerProfile) *config.DefaultPreemptionArgs {
+// preemptionArgs are nil where DefaultPreemption has no part in PostFilter.
+func preemptionArgs(profile config.KubeSchedulerProfile, atPostFilter []config.Plugin) *config.DefaultPreemptionArgs {
+	if !slices.ContainsFunc(atPostFilter, func(one config.Plugin) bool { return one.Name == defaultpreemption.Name }) {
+		return nil
+	}
 	for _, one := range profile.PluginConfig {
 		if args, ok := one.Args.(*config.DefaultPreemptionArgs); ok && one.Name == defaultpreemption.Name {
 			return args
