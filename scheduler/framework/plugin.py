@@ -79,6 +79,12 @@ class Plugin:
         """Return the events that may make a Pod that this plugin refused schedulable."""
         return ()
 
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take what has changed into tables of `snapshot.catalog.derived`: called before the first cycle and between.
+
+        So that no Pod's cycle has to take in much; what the plugin answers may not depend on whether it was called.
+        """
+
 
 class PreEnqueuePlugin(Plugin, ABC):
     @abstractmethod

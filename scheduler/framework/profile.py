@@ -80,6 +80,7 @@ class Profile:
     events: Mapping[str, tuple[EventInterest, ...]]
     indexes: tuple[type[Index], ...]
     looked_up: frozenset[str]
+    followers: tuple[Plugin, ...]
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -147,6 +148,7 @@ class Profile:
             events=events,
             looked_up=frozenset(kind for plugin in plugins for kind in plugin.kinds),
             indexes=tuple(dict.fromkeys(index for plugin in plugins for index in plugin.indexes)),
+            followers=tuple(plugin for plugin in plugins if type(plugin).follow is not Plugin.follow),
         )
 
 

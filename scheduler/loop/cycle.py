@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,11 +22,15 @@ from scheduler.loop.observing import CycleObserver
 from scheduler.loop.ports import Clock
 from scheduler.loop.preempting import Preemptions
 from scheduler.loop.ring import RecordRing
+from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.store import SignalStore
 
 log = logging.getLogger(__name__)
+
+_FOLLOW_EVERY_S = 0.02
+_NO_SIGNALS = SignalTable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,9 @@ class SchedulingCycle:
         self._observer = observer
         self._clock = clock
         self._roll_call = EVERYONE
+        self._followers = [plugin for profile in profiles.values() for plugin in profile.followers]
+        self._followed_epoch = -1
+        self._follow_again_s = -math.inf
 
     def run_once(self) -> bool:
         """Try the next Pod; return False if none was waiting."""
@@ -95,6 +103,20 @@ class SchedulingCycle:
         # 7. Assume and Reserve. 8. Permit. 9. Hand to binding.
         self._binding.begin(attempt, decision)
         return True
+
+    def follow(self) -> None:
+        """Have the plugins' tables follow what has changed, now and then, so that no cycle has much to take in."""
+        now_s, state = self._clock(), self._world.cache.state
+        if state.epoch == self._followed_epoch or now_s < self._follow_again_s:
+            return
+        self._followed_epoch, self._follow_again_s = state.epoch, now_s + _FOLLOW_EVERY_S
+        snapshot = self._world.cache.snapshot(_NO_SIGNALS, now_s)
+        for plugin in list(self._followers):
+            try:
+                plugin.follow(snapshot)
+            except Exception:  # its tables are brought up to date in the cycles of Pods, where a fault has a Pod
+                log.exception("follow raised and is not called again", extra={"plugin": plugin.name})
+                self._followers.remove(plugin)
 
     def lead(self, roll_call: RollCall) -> None:
         """Go by this list of what the leader before us has left."""

@@ -107,6 +107,7 @@ class SchedulingLoop:
         """
         self._wait_until(lambda: self.has_synced)
         if self._stop is None:
+            self._parts.cycle.follow()
             self._settle_memory()
             self._wait_for_first_answers()
         self._deciding = True
@@ -116,6 +117,7 @@ class SchedulingLoop:
             self._apply_waiting(self._patience_s())
             self._look_after_now_and_then()
             self._parts.binding.tick()
+            self._parts.cycle.follow()
             if self._stop is None and self._leading and not self._parts.cycle.run_once():
                 self._parts.binding.flush()
         if self._stop.exit_code == 0:

@@ -41,6 +41,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     indexes = (VolumesInUse,)
     kinds = ("PersistentVolume", "StorageClass", "CSIDriver")
 
+    def follow(self, snapshot: Snapshot) -> None:
+        snapshot.catalog.derived(Attached).follow(snapshot)
+
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         return PreFilterResult() if _has_attachable(pod) else SKIP
 

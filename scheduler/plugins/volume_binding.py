@@ -37,9 +37,10 @@ from scheduler.plugins.volumes_claims import (
     not_found,
     not_made_for,
 )
+from scheduler.plugins.volumes_csi_nodes import CSINodes
 from scheduler.plugins.volumes_matching import Plan, capacity_scores, plan
-from scheduler.plugins.volumes_migration import MIGRATED_PLUGINS, in_tree_of, migrated_affinity, migrated_plugins
-from scheduler.plugins.volumes_offers import bytes_of
+from scheduler.plugins.volumes_migration import MIGRATED_PLUGINS, in_tree_of, migrated_affinity
+from scheduler.plugins.volumes_offers import Offers, bytes_of
 from scheduler.plugins.volumes_reach import matching, reach_of_affinity
 
 REASON_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
@@ -88,6 +89,10 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin):
     def __init__(self, args: VolumeBindingArgs | None = None) -> None:
         given = args or VolumeBindingArgs()
         self._score_by_use = shape_scores([(point.utilization, point.score) for point in given.shape])
+
+    def follow(self, snapshot: Snapshot) -> None:
+        snapshot.catalog.derived(Offers).follow(snapshot)
+        snapshot.catalog.derived(CSINodes).follow(snapshot)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         claims: list[PersistentVolumeClaim] = []
@@ -205,18 +210,13 @@ def _check_bound(claims: Sequence[PersistentVolumeClaim], snapshot: Snapshot) ->
 
 
 def _where_migrated(volume: PersistentVolume, snapshot: Snapshot) -> tuple[BoolArray, str]:
-    """Return bool (n_rows,): where a CSI driver has the volume's plugin; and why it cannot tell the volume, if so.
-
-    A loop over CSINodes, for the kinds of volume that Kubernetes has no code for any more.
-    """
-    nodes, plugin = snapshot.nodes, in_tree_of(volume.spec)
-    migrated = np.zeros(nodes.n_rows, dtype=np.bool_)
+    """Return bool (n_rows,): where a CSI driver has the volume's plugin; and why it cannot tell the volume, if so."""
+    plugin = in_tree_of(volume.spec)
     if plugin is None:
-        return migrated, ""
-    for node in snapshot.catalog.all(CSINode):
-        row = nodes.row_of(node.metadata.name)
-        if row is not None and plugin.name in migrated_plugins(node):
-            migrated[row] = True
+        return np.zeros(snapshot.nodes.n_rows, dtype=np.bool_), ""
+    csi_nodes = snapshot.catalog.derived(CSINodes)
+    csi_nodes.follow(snapshot)
+    migrated = csi_nodes.migrated(plugin.name)
     try:
         plugin.handle_of(volume.spec, volume.metadata.labels)
     except InvalidObjectError as error:

@@ -178,6 +178,7 @@ class Attached:
     def follow(self, snapshot: Snapshot) -> None:
         """Take in what has changed since the last call, at a cost that grows with the rows it touches."""
         nodes, catalog = snapshot.nodes, snapshot.catalog
+        self.csi_nodes = catalog.derived(CSINodes)
         self.csi_nodes.follow(snapshot)
         self._counts.widen(nodes.n_rows)
         touched = set(self._names.changed(nodes))

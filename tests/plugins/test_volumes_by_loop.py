@@ -6,11 +6,10 @@ cluster built afresh, know nothing of the steps before.
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from scheduler.framework.status import PreFilterResult
 from scheduler.model.catalog import CatalogObject
@@ -46,6 +45,7 @@ from tests.plugins.volumes import (
     term,
     volume,
 )
+from tests.worlds import each_seed, is_so
 
 ALL = slice(None)
 PLUGINS = (VolumeRestrictions(), NodeVolumeLimits(), VolumeBinding(), VolumeZone())
@@ -69,97 +69,92 @@ WORDS = {
     "full": FULL,
 }
 
-zones = st.sampled_from(["1", "2", "1__2"])
-affinities = st.sampled_from(
-    [None, None, [term(ZONE, "1")], [term(ZONE, "2")], [term("kubernetes.io/hostname", "n1")], [term(ZONE, "1", "2")]]
-)
+AFFINITIES = (
+    None, None, [term(ZONE, "1")], [term(ZONE, "2")], [term("kubernetes.io/hostname", "n1")], [term(ZONE, "1", "2")]
+)  # fmt: skip
 
 
-@st.composite
-def volumes(draw: st.DrawFn, names: tuple[str, ...] = VOLUMES) -> CatalogObject:
+def random_volume(random: Random, name: str = "") -> CatalogObject:
     # Sizes differ by name: which of two equal volumes is taken is nobody's business.
-    name = draw(st.sampled_from(names))
-    number = VOLUMES.index(name)
-    source = draw(st.sampled_from([{"csi": csi(handle=f"h{number % 3}")}, {"cinder": {"volumeID": "h"}}, {}]))
+    number = VOLUMES.index(name) if name else random.randrange(len(VOLUMES))
+    source = random.choice([{"csi": csi(handle=f"h{number % 3}")}, {"cinder": {"volumeID": "h"}}, {}])
     return volume(
-        name,
-        storage_class=draw(st.sampled_from(CLASSES)),
+        VOLUMES[number],
+        storage_class=random.choice(CLASSES),
         size=f"{6 + number}Gi",
-        modes=draw(st.sampled_from([["ReadWriteOnce"], ["ReadWriteOnce", "ReadWriteMany"]])),
-        labels={ZONE: draw(zones)} if draw(st.booleans()) else {},
-        affinity=draw(affinities),
-        made_for=draw(st.sampled_from(["", "", "", *CLAIMS])),
-        phase=draw(st.sampled_from(["Available", "Available", "Released"])),
+        modes=random.choice([["ReadWriteOnce"], ["ReadWriteOnce", "ReadWriteMany"]]),
+        labels={ZONE: random.choice(["1", "2", "1__2"])} if is_so(random) else {},
+        affinity=random.choice(AFFINITIES),
+        made_for=random.choice(["", "", "", *CLAIMS]),
+        phase=random.choice(["Available", "Available", "Released"]),
         **source,
     )
 
 
-@st.composite
-def claims(draw: st.DrawFn, names: tuple[str, ...] = CLAIMS) -> CatalogObject:
+def random_claim(random: Random, name: str = "") -> CatalogObject:
     return claim(
-        draw(st.sampled_from(names)),
-        volume=draw(st.sampled_from([*[""] * 6, *VOLUMES])),
-        storage_class=draw(st.sampled_from(CLASSES)),
-        size=draw(st.sampled_from(["1Gi", "7Gi", "9Gi"])),
-        modes=[draw(st.sampled_from(["ReadWriteOnce", "ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"]))],
+        name or random.choice(CLAIMS),
+        volume=random.choice([*[""] * 6, *VOLUMES]),
+        storage_class=random.choice(CLASSES),
+        size=random.choice(["1Gi", "7Gi", "9Gi"]),
+        modes=[random.choice(["ReadWriteOnce", "ReadWriteOnce", "ReadWriteMany", "ReadWriteOncePod"])],
     )
 
 
-@st.composite
-def pools(draw: st.DrawFn) -> CatalogObject:
+def random_pool(random: Random) -> CatalogObject:
     # One pool for each zone at most: which of several is taken is nobody's business.
-    zone = draw(st.sampled_from("12"))
-    sizes = {"capacity": draw(st.sampled_from(["1Gi", "8Gi", "100Gi"]))} if draw(st.booleans()) else {}
-    if draw(st.booleans()):
-        sizes["maximumVolumeSize"] = draw(st.sampled_from(["2Gi", "50Gi"]))
+    zone = random.choice("12")
+    sizes = {"capacity": random.choice(["1Gi", "8Gi", "100Gi"])} if is_so(random) else {}
+    if is_so(random):
+        sizes["maximumVolumeSize"] = random.choice(["2Gi", "50Gi"])
     return pool(f"pool{zone}", storage_class="pooled", selector={"matchLabels": {ZONE: zone}}, **sizes)
 
 
-csi_nodes = st.builds(
-    csi_node,
-    st.sampled_from(NODES),
-    csi_example_com=st.sampled_from([None, 0, 1, 2]),
-    cinder_csi_openstack_org=st.sampled_from([None, 1, 2]),
-)
-beginnings = st.tuples(
-    *(claims((name,)) for name in CLAIMS),
-    *(volumes((name,)) for name in VOLUMES),
-    csi_nodes,
-    csi_nodes,
-    pools(),
-    pools(),
-)
-"""Every claim and every volume is there at first, so that there is much to decide."""
-
-objects = st.one_of(
-    volumes(),
-    volumes(),
-    claims(),
-    claims(),
-    pools(),
-    csi_nodes,
-    st.builds(
-        lambda name, stop, track: csi_driver(name, preventPodSchedulingIfMissing=stop, storageCapacity=track),
-        st.sampled_from(DRIVERS),
-        st.booleans(),
-        st.booleans(),
-    ),
-    st.builds(attachment, st.sampled_from(["a0", "a1"]), st.sampled_from(NODES), st.sampled_from(VOLUMES)),
-)
+def random_csi_node(random: Random) -> CatalogObject:
+    return csi_node(
+        random.choice(NODES),
+        csi_example_com=random.choice([None, 0, 1, 2]),
+        cinder_csi_openstack_org=random.choice([None, 1, 2]),
+    )
 
 
-@st.composite
-def pods(draw: st.DrawFn, name: str) -> PodInfo:
-    sources: list[Any] = [
-        claim_volume(one) for one in draw(st.lists(st.sampled_from(CLAIMS), min_size=1, max_size=2, unique=True))
+def random_object(random: Random) -> CatalogObject:
+    match random.randrange(8):
+        case 0 | 1:
+            return random_volume(random)
+        case 2 | 3:
+            return random_claim(random)
+        case 4:
+            return random_pool(random)
+        case 5:
+            return random_csi_node(random)
+        case 6:
+            return csi_driver(
+                random.choice(DRIVERS), preventPodSchedulingIfMissing=is_so(random), storageCapacity=is_so(random)
+            )
+        case _:
+            return attachment(random.choice(["a0", "a1"]), random.choice(NODES), random.choice(VOLUMES))
+
+
+def beginning(random: Random) -> list[CatalogObject]:
+    """Return every claim and every volume, so that there is much to decide, and some of what is around them."""
+    return [
+        *(random_claim(random, name) for name in CLAIMS),
+        *(random_volume(random, name) for name in VOLUMES),
+        *(random_csi_node(random) for _ in range(2)),
+        *(random_pool(random) for _ in range(2)),
     ]
-    if draw(st.integers(0, 3)) == 0:
-        sources.append({"gcePersistentDisk": {"pdName": "d", "readOnly": draw(st.booleans())}})
-    if draw(st.integers(0, 3)) == 0:
-        sources.append({"cinder": {"volumeID": draw(st.sampled_from(["h", "i"]))}})
-    if draw(st.integers(0, 3)) == 0:
-        monitors = draw(st.lists(st.sampled_from("mno"), unique=True))
-        sources.append({"rbd": {"monitors": monitors, "image": "i", "readOnly": draw(st.booleans())}})
+
+
+def random_pod(random: Random, name: str) -> PodInfo:
+    sources: list[Any] = [claim_volume(one) for one in random.sample(CLAIMS, random.randint(1, 2))]
+    if random.randrange(4) == 0:
+        sources.append({"gcePersistentDisk": {"pdName": "d", "readOnly": is_so(random)}})
+    if random.randrange(4) == 0:
+        sources.append({"cinder": {"volumeID": random.choice("hi")}})
+    if random.randrange(4) == 0:
+        monitors = random.sample("mno", random.randint(0, 3))
+        sources.append({"rbd": {"monitors": monitors, "image": "i", "readOnly": is_so(random)}})
     return pod_with(*sources, name=name)
 
 
@@ -264,51 +259,59 @@ class Walk:
         if self.nodes.pop(node, None) is not None:
             self.state.remove_node(node)
 
+    def follow(self) -> None:
+        for plugin in PLUGINS:
+            plugin.follow(Snapshot(self.state, NO_SIGNALS, 0.0))
+
+    def step(self, random: Random, name: str) -> None:
+        """Change one thing; a Pod that is placed has this name."""
+        node = random.choice(NODES)
+        match random.choice(["set", "set", "remove", "place", "place", "displace", "relabel", "lose", "follow"]):
+            case "set":
+                self.set(random_object(random))
+            case "remove":
+                self.remove(random.randint(0, 20))
+            case "place":
+                self.place(random_pod(random, name), node)
+            case "displace":
+                self.displace(node)
+            case "relabel":
+                self.relabel(node, random.choice(["", "1", "2"]))
+            case "lose":
+                self.lose(node)
+            case "follow":
+                self.follow()
+
     def world(self) -> loop.World:
         return loop.World(self.nodes, self.pods, list(self.objects.values()))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(data=st.data())
-def test_columns_are_those_of_a_loop_whatever_has_changed(data: st.DataObject) -> None:
+@each_seed(250)
+def test_columns_are_those_of_a_loop_whatever_has_changed(random: Random) -> None:
     walk = Walk()
-    for item in (*data.draw(beginnings), *data.draw(st.lists(objects, max_size=4))):
+    for item in (*beginning(random), *(random_object(random) for _ in range(random.randint(0, 4)))):
         walk.set(item)
     for node in NODES:
-        walk.place(data.draw(pods(f"first-{node}")), node)
-    for number in range(data.draw(st.integers(1, 6))):
-        node = data.draw(st.sampled_from(NODES))
-        match data.draw(st.sampled_from(["set", "set", "remove", "place", "place", "displace", "relabel", "lose"])):
-            case "set":
-                walk.set(data.draw(objects))
-            case "remove":
-                walk.remove(data.draw(st.integers(0, 20)))
-            case "place":
-                walk.place(data.draw(pods(f"placed-{number}")), node)
-            case "displace":
-                walk.displace(node)
-            case "relabel":
-                walk.relabel(node, data.draw(st.sampled_from(["", "1", "2"])))
-            case "lose":
-                walk.lose(node)
-        compare(data.draw(pods("pod")), walk.state, walk.world())
+        walk.place(random_pod(random, f"first-{node}"), node)
+    for number in range(random.randint(1, 6)):
+        walk.step(random, f"placed-{number}")
+        if is_so(random):
+            compare(random_pod(random, "pod"), walk.state, walk.world())
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(data=st.data())
-def test_a_what_if_leaves_no_trace(data: st.DataObject) -> None:
+@each_seed(80)
+def test_a_what_if_leaves_no_trace(random: Random) -> None:
     walk = Walk()
-    for item in data.draw(beginnings):
+    for item in beginning(random):
         walk.set(item)
-    held = [data.draw(pods(f"placed-{number}")) for number in range(3)]
-    for pod in held:
-        walk.place(pod, data.draw(st.sampled_from(NODES)))
-    pod, other = data.draw(pods("pod")), data.draw(pods("other"))
+    for number in range(3):
+        walk.place(random_pod(random, f"placed-{number}"), random.choice(NODES))
+    pod, other = random_pod(random, "pod"), random_pod(random, "other")
     before = compare(pod, walk.state, walk.world())
 
     snapshot = Snapshot(walk.state, NO_SIGNALS, 0.0)
     with snapshot.trial() as trial:
-        trial.place(other, data.draw(st.integers(0, 3)))
+        trial.place(other, random.randint(0, 3))
         for node, placed in walk.pods.items():
             row = snapshot.nodes.row_of(node)
             assert row is not None
