@@ -26,6 +26,7 @@ class Report:
     differences: list[Difference] = field(default_factory=list)
     waiting: dict[str, str] = field(default_factory=dict)
     gaps: dict[str, str] = field(default_factory=dict)
+    _unequal: dict[str, tuple[str, Counter[str], Counter[str]]] = field(default_factory=dict)
 
     def add(self, case: Case) -> None:
         needs = case.needs()
@@ -39,11 +40,24 @@ class Report:
         else:
             self._compare(case)
 
+    def set_aside(self, name: str, reason: str) -> None:
+        """Make a gap of a case that was found to differ."""
+        family, compared, differing = self._unequal.pop(name)
+        self.compared[family] -= compared
+        self.differing[family] -= differing
+        self.compared[family]["gaps"] += 1
+        self.gaps[name] = reason
+        self.differences = [one for one in self.differences if one.case != name]
+
     def _compare(self, case: Case) -> None:
         expected, found = compare(case, profile_of(case.profile_fields))
-        self.compared[case.family].update(["cases", *expected])
-        self.differing[case.family].update([*(["cases"] if found else []), *(one.field for one in found)])
-        self.differences += found
+        compared = Counter(["cases", *expected])
+        self.compared[case.family] += compared
+        if found:
+            differing = Counter(["cases", *(one.field for one in found)])
+            self.differing[case.family] += differing
+            self.differences += found
+            self._unequal[case.name] = case.family, compared, differing
 
     def lines(self) -> Iterable[str]:
         for family, counts in sorted(self.compared.items()):

@@ -247,3 +247,4 @@ def test_a_case_that_kube_scheduler_answers_in_two_ways_is_set_aside(tmp_path: P
 
     assert report.differences == []
     assert list(report.gaps) == [case["name"]]
+    assert [line for line in report.lines() if line.startswith("all")] == ["all: 0/0 cases equal, 0 need more, 1 gaps"]

@@ -58,8 +58,7 @@ def set_aside_chance(report: Report, oracle: Path, made: Iterable[Fields]) -> No
     names = {one.case for one in report.differences}
     for case, is_stable in stable(oracle, [case for case in made if case["name"] in names]):
         if not is_stable:
-            report.gaps[case["name"]] = "kube-scheduler answers it differently from time to time"
-    report.differences = [one for one in report.differences if one.case not in report.gaps]
+            report.set_aside(case["name"], "kube-scheduler answers it differently from time to time")
 
 
 def _kept(made: Iterable[Fields], path: Path) -> Iterator[Fields]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tests.conformance.generate import boundaries, neighbours, nodes, preemption, profiles, resources, volumes
+from tests.conformance.generate import boundaries, neighbours, nodes, preemption, profiles, resources, storage, volumes
 from tests.conformance.generate.draw import Draw, Fields
 
 Part = Callable[[Draw], None]
@@ -39,6 +39,10 @@ _PLAIN: Mapping[str, Sequence[Part]] = {
     "volumesdisks": (resources.fuller, volumes.disks),
     "volumeslimits": (resources.fuller, volumes.limits),
     "volumesephemeral": (volumes.ephemeral,),
+    "volumesmigrated": (storage.migrated,),
+    "volumesclasses": (storage.classes,),
+    "volumespools": (storage.pools,),
+    "volumesshared": (resources.fuller, storage.shared),
     "gates": (nodes.gates,),
     "oddamounts": (resources.fuller, boundaries.amounts),
     "oddnames": (resources.fuller, boundaries.names),

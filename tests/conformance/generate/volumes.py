@@ -18,17 +18,17 @@ from tests.conformance.generate.nodes import requirement
 
 DRIVER = "csi.example.com"
 _AWS = "ebs.csi.aws.com"
-_MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 _GROUND = "default"
 
 
-def _class(draw: Draw, name: str, provisioner: str = DRIVER, **more: Any) -> None:
+def storage_class(draw: Draw, name: str, provisioner: str = DRIVER, **more: Any) -> None:
     if all(name_of(found) != name for found in draw.objects.get("storageclasses", [])):
         mode = {"volumeBindingMode": "WaitForFirstConsumer"}
         draw.add("storageclasses", {"metadata": {"name": name}, "provisioner": provisioner, **mode, **more})
 
 
-def _volume(draw: Draw, name: str, size: str = "10Gi", kind: str = "std", **spec: Any) -> Fields:
+def make_volume(draw: Draw, name: str, size: str = "10Gi", kind: str = "std", **spec: Any) -> Fields:
     source = (
         {}
         if any(key in spec for key in ("awsElasticBlockStore", "nfs"))
@@ -39,7 +39,7 @@ def _volume(draw: Draw, name: str, size: str = "10Gi", kind: str = "std", **spec
     return draw.add("persistentvolumes", metadata | {"spec": fields | source | spec, "status": {"phase": "Available"}})
 
 
-def _claim(draw: Draw, name: str, kind: str | None, size: str = "5Gi", namespace: str = _GROUND) -> Fields:
+def make_claim(draw: Draw, name: str, kind: str | None, size: str = "5Gi", namespace: str = _GROUND) -> Fields:
     spec: Fields = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
     if kind is not None:
         spec["storageClassName"] = kind
@@ -47,25 +47,25 @@ def _claim(draw: Draw, name: str, kind: str | None, size: str = "5Gi", namespace
     return draw.add("persistentvolumeclaims", {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
 
 
-def _bound(draw: Draw, name: str, namespace: str = _GROUND, **spec: Any) -> tuple[Fields, Fields]:
+def bound_claim(draw: Draw, name: str, namespace: str = _GROUND, **spec: Any) -> tuple[Fields, Fields]:
     """Return a claim and the volume that it is bound to."""
-    claim = _claim(draw, name, "std", namespace=namespace)
+    claim = make_claim(draw, name, "std", namespace=namespace)
     done = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
     claim["metadata"]["annotations"] = done
     claim["spec"]["volumeName"] = f"pv-{name}"
     claim["status"]["phase"] = "Bound"
     holder = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": name, "uid": claim["metadata"]["uid"]}
-    volume = _volume(draw, f"pv-{name}", claimRef=holder, **spec)
+    volume = make_volume(draw, f"pv-{name}", claimRef=holder, **spec)
     volume["status"]["phase"] = "Bound"
     return claim, volume
 
 
-def _use(pod: Fields, claim: str) -> None:
+def use(pod: Fields, claim: str) -> None:
     volumes = pod["spec"].setdefault("volumes", [])
     volumes.append({"name": f"v{len(volumes)}", "persistentVolumeClaim": {"claimName": claim}})
 
 
-def _places(draw: Draw) -> Fields:
+def places(draw: Draw) -> Fields:
     """Return a node affinity of a volume."""
     zones = {"key": ZONE, "operator": "In", "values": draw.some(("z1", "z2", "z3"), 1, 2)}
     hosts = {"key": HOST, "operator": "In", "values": draw.some([name_of(node) for node in draw.nodes], 1, 3)}
@@ -75,21 +75,21 @@ def _places(draw: Draw) -> Fields:
 def bound(draw: Draw) -> None:
     """Use bound claims whose volumes have a place, by affinity or by labels; some volumes are gone."""
     for i in range(draw.count(1, 3)):
-        place: Fields = {"nodeAffinity": _places(draw)} if draw.often(0.5) else {}
-        _, volume = _bound(draw, f"bound-{i}", **place)
+        place: Fields = {"nodeAffinity": places(draw)} if draw.often(0.5) else {}
+        _, volume = bound_claim(draw, f"bound-{i}", **place)
         if draw.often(0.5):
             key = draw.pick((ZONE, ZONE, BETA_ZONE, REGION))
             volume["metadata"]["labels"] = {key: draw.pick(("z1", "z2", "z1__z2", "r1", "z3"))}
         if draw.often(0.07):
             draw.objects["persistentvolumes"].remove(volume)
-        _use(draw.target, f"bound-{i}")
+        use(draw.target, f"bound-{i}")
 
 
 def gone(draw: Draw) -> None:
     """Use a bound claim whose volume is gone, in a profile whose VolumeZone does not stop at that."""
-    _, volume = _bound(draw, "gone")
+    _, volume = bound_claim(draw, "gone")
     draw.objects["persistentvolumes"].remove(volume)
-    _use(draw.target, "gone")
+    use(draw.target, "gone")
     draw.profile = {
         "schedulerName": "default-scheduler",
         "plugins": {"multiPoint": {"disabled": [{"name": "VolumeZone"}]}},
@@ -100,30 +100,30 @@ def broken(draw: Draw) -> None:
     """Use a claim that nothing can be done with: missing, lost, going, of no class, or to be bound at once."""
     how = draw.count(0, 6)
     if how == 1:
-        _bound(draw, "odd")[0]["status"]["phase"] = "Lost"
+        bound_claim(draw, "odd")[0]["status"]["phase"] = "Lost"
     elif how == 2:
-        _bound(draw, "odd")[0]["metadata"]["deletionTimestamp"] = moment(0)
+        bound_claim(draw, "odd")[0]["metadata"]["deletionTimestamp"] = moment(0)
     elif how == 3:
-        _claim(draw, "odd", draw.pick((None, "", "no-such-class")))
+        make_claim(draw, "odd", draw.pick((None, "", "no-such-class")))
     elif how == 4:
-        _class(draw, "at-once", volumeBindingMode="Immediate")
-        _claim(draw, "odd", "at-once")
+        storage_class(draw, "at-once", volumeBindingMode="Immediate")
+        make_claim(draw, "odd", "at-once")
     elif how == 5:
-        _class(draw, "late")
-        _claim(draw, "odd", "late")["spec"]["volumeName"] = "pv-chosen"
-        _volume(draw, "pv-chosen", kind="late")
+        storage_class(draw, "late")
+        make_claim(draw, "odd", "late")["spec"]["volumeName"] = "pv-chosen"
+        make_volume(draw, "pv-chosen", kind="late")
     elif how == 6:
         _ephemeral(draw, draw.target, draw.pick(("missing", "foreign")))
         return
-    _use(draw.target, "odd")
+    use(draw.target, "odd")
 
 
 def local(draw: Draw) -> None:
     """Use claims that wait for their first consumer, and find their volumes among those that are there."""
-    _class(draw, "local", "kubernetes.io/no-provisioner")
+    storage_class(draw, "local", "kubernetes.io/no-provisioner")
     for i in range(draw.count(2, 8)):
         size = f"{draw.pick((1, 5, 10)) * 1024 + i}Mi"
-        volume = _volume(draw, f"pv-{i}", size, "local", nodeAffinity=_places(draw))
+        volume = make_volume(draw, f"pv-{i}", size, "local", nodeAffinity=places(draw))
         if draw.often(0.15):
             volume["status"]["phase"] = "Released"
         if draw.often(0.15):
@@ -134,10 +134,10 @@ def local(draw: Draw) -> None:
         if draw.often(0.3):
             volume["metadata"]["labels"] = {"disk": "fast"}
     for i in range(draw.count(1, 2)):
-        claim = _claim(draw, f"local-{i}", "local", draw.pick(("1Gi", "4Gi", "8Gi")))
+        claim = make_claim(draw, f"local-{i}", "local", draw.pick(("1Gi", "4Gi", "8Gi")))
         if draw.often(0.2):
             claim["spec"]["selector"] = {"matchLabels": {"disk": "fast"}}
-        _use(draw.target, f"local-{i}")
+        use(draw.target, f"local-{i}")
 
 
 def provisioned(draw: Draw) -> None:
@@ -149,7 +149,7 @@ def provisioned(draw: Draw) -> None:
     if draw.often(0.5):
         values = draw.some(("z1", "z2", "z3"), 1, 2)
         more["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": values}]}]
-    _class(draw, "made", **more)
+    storage_class(draw, "made", **more)
     if draw.often(0.7):
         spec = {"storageCapacity": draw.often(0.85)}
         draw.add("csidrivers", {"metadata": {"name": DRIVER}, "spec": spec})
@@ -162,10 +162,10 @@ def provisioned(draw: Draw) -> None:
             named = {"metadata": {"name": f"cap-{i}", "namespace": "kube-system"}, "storageClassName": "made"}
             draw.add("csistoragecapacities", named | capacity)
     for i in range(draw.count(1, 2)):
-        claim = _claim(draw, f"made-{i}", "made", draw.pick(("500Mi", "5Gi", "50Gi")))
+        claim = make_claim(draw, f"made-{i}", "made", draw.pick(("500Mi", "5Gi", "50Gi")))
         if draw.often(0.2):
             claim["metadata"]["annotations"] = {"volume.kubernetes.io/selected-node": draw.node_name()}
-        _use(draw.target, f"made-{i}")
+        use(draw.target, f"made-{i}")
 
 
 def crashes(draw: Draw) -> None:
@@ -177,13 +177,13 @@ def crashes(draw: Draw) -> None:
 
 
 def one_pod_only(draw: Draw) -> None:
-    claim, volume = _bound(draw, "single")
+    claim, volume = bound_claim(draw, "single")
     for fields in (claim, volume):
         fields["spec"]["accessModes"] = ["ReadWriteOncePod"]
-    _use(draw.target, "single")
+    use(draw.target, "single")
     if draw.placed and draw.often(0.8):
         pod = draw.pick(draw.placed)
-        _use(pod, "single")
+        use(pod, "single")
         pod["metadata"]["namespace"] = _GROUND
         pod["spec"]["priority"] = draw.pick((-10, 0))
 
@@ -230,13 +230,13 @@ def limits(draw: Draw) -> None:
                 drivers.append({"name": driver, "nodeID": "x", "topologyKeys": None, **limit})
             metadata: Fields = {"name": name_of(node)}
             if draw.often(0.7):
-                metadata["annotations"] = {_MIGRATED: draw.pick(("kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", ""))}
+                metadata["annotations"] = {MIGRATED: draw.pick(("kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", ""))}
             draw.add("csinodes", {"metadata": metadata, "spec": {"drivers": drivers}})
     for i, pod in enumerate(draw.some(draw.placed, 1)):
         _use_limited(draw, pod, f"held-{i}")
     _use_limited(draw, draw.target, "wanted")
     for i in range(draw.count(0, 2)):
-        _volume(draw, f"pv-att{i}")
+        make_volume(draw, f"pv-att{i}")
         attached = {"attacher": DRIVER, "nodeName": draw.node_name(), "source": {"persistentVolumeName": f"pv-att{i}"}}
         draw.add("volumeattachments", {"metadata": {"name": f"att{i}"}, "spec": attached, "status": {"attached": True}})
 
@@ -249,12 +249,12 @@ def _use_limited(draw: Draw, pod: Fields, name: str) -> None:
         )
         return
     if how == 1:
-        _class(draw, "limited", draw.pick((DRIVER, "kubernetes.io/aws-ebs")))
-        _claim(draw, name, "limited", namespace=pod["metadata"]["namespace"])
+        storage_class(draw, "limited", draw.pick((DRIVER, "kubernetes.io/aws-ebs")))
+        make_claim(draw, name, "limited", namespace=pod["metadata"]["namespace"])
     else:
         inline = {"awsElasticBlockStore": {"volumeID": f"aws://us-east-1a/vol-{name}"}} if how == 3 else {}
-        _bound(draw, name, pod["metadata"]["namespace"], **inline)
-    _use(pod, name)
+        bound_claim(draw, name, pod["metadata"]["namespace"], **inline)
+    use(pod, name)
 
 
 def ephemeral(draw: Draw) -> None:
@@ -263,7 +263,7 @@ def ephemeral(draw: Draw) -> None:
 
 
 def _ephemeral(draw: Draw, pod: Fields, state: str) -> None:
-    _class(draw, "late")
+    storage_class(draw, "late")
     template = {
         "accessModes": ["ReadWriteOnce"],
         "storageClassName": "late",
@@ -275,9 +275,9 @@ def _ephemeral(draw: Draw, pod: Fields, state: str) -> None:
         return
     name, namespace = f"{name_of(pod)}-scratch", pod["metadata"]["namespace"]
     if state == "bound":
-        claim, _ = _bound(draw, name, namespace, **({"nodeAffinity": _places(draw)} if draw.often(0.5) else {}))
+        claim, _ = bound_claim(draw, name, namespace, **({"nodeAffinity": places(draw)} if draw.often(0.5) else {}))
     else:
-        claim = _claim(draw, name, "late", namespace=namespace)
+        claim = make_claim(draw, name, "late", namespace=namespace)
     if state != "foreign":
         owner = {
             "apiVersion": "v1",
