@@ -6,7 +6,7 @@ than there, all nodes are looked at, always.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from scheduler.errors import PluginError
 from scheduler.framework.answers import filter_fault, prefilter_answer, raised, rejections
 from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.observer import SUCCESS, Observer
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, Tally
 from scheduler.framework.profile import UNREADABLE_PODS, Profile
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
@@ -179,6 +179,13 @@ class FilterRun:
             return rejections(plugin, found, shape)
         except PluginError:
             raise
+        except Exception as error:  # a plugin's fault fails this attempt only
+            raise raised(plugin, "Filter", error) from error
+
+    def tally(self, plugin: FilterPlugin, pods: Sequence[PodInfo]) -> Tally | None:
+        """Return one plugin's tally of some Pods."""
+        try:
+            return plugin.tally(self.states.get(plugin.name), self.pod, self.snapshot, pods)
         except Exception as error:  # a plugin's fault fails this attempt only
             raise raised(plugin, "Filter", error) from error
 

@@ -33,13 +33,19 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Pods for which all clauses hold; `is_alive` leaves out those that are being deleted."""
+    """Pods for which all clauses hold.
+
+    `is_alive` leaves out those that are being deleted, `below` those whose priority is not lower.
+    """
 
     clauses: tuple[Clause, ...]
     is_alive: bool = False
+    below: int | None = None
 
     def holds(self, pod: PodInfo) -> bool:
         if self.is_alive and pod.pod.metadata.deletion_timestamp is not None:
+            return False
+        if self.below is not None and pod.priority >= self.below:
             return False
         return all(clause.holds(pod) for clause in self.clauses)
 
@@ -74,7 +80,7 @@ class _Column:
             self.counts = wider
 
 
-_Likeness = tuple[str, frozenset[tuple[str, str]], bool]
+_Likeness = tuple[str, frozenset[tuple[str, str]], bool, int]
 _Place = tuple[str | None, tuple[str, str] | None]
 """Where to look for one another: a namespace (None: any) and a label with its value (None: whatever the labels)."""
 
@@ -82,9 +88,9 @@ _Place = tuple[str | None, tuple[str, str] | None]
 class MatchingPods(Index):
     """A column of counts for each Match asked for.
 
-    Pods of one namespace with the same labels are one group, for which each Match is decided once: a Pod of a known
-    group that comes or goes costs one addition per column that counts it. The first question about a Match looks at
-    the groups that have one of its labels, later ones at nothing.
+    Pods of one namespace and priority with the same labels are one group, for which each Match is decided once: a Pod
+    of a known group that comes or goes costs one addition per column that counts it. The first question about a Match
+    looks at the groups that have one of its labels, later ones at nothing.
     """
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
@@ -159,11 +165,12 @@ class MatchingPods(Index):
 
 def _likeness(pod: PodInfo) -> _Likeness:
     """Return all that a Match may ask about a Pod."""
-    return pod.namespace, frozenset(pod.labels.items()), pod.pod.metadata.deletion_timestamp is not None
+    is_leaving = pod.pod.metadata.deletion_timestamp is not None
+    return pod.namespace, frozenset(pod.labels.items()), is_leaving, pod.priority
 
 
 def _places_of_group(likeness: _Likeness) -> Iterator[_Place]:
-    namespace, labels, _ = likeness
+    namespace, labels, *_ = likeness
     for here in (namespace, None):
         yield here, None
         for label in labels:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from scheduler.framework.events import EventInterest
@@ -54,6 +55,22 @@ class FreedBy(enum.Enum):
     """Those on the node."""
     ANY_ROW = enum.auto()
     """Those on other nodes, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How a Filter plugin's verdict follows from sums over Pods, so that nodes can lose theirs all at once.
+
+    `each` is int64 (n_counts, n_pods): what each of the Pods asked about adds to the sums. `below` is int64 (n_counts,
+    n_rows): what all Pods of lower priority than the Pod to place add on each row, those being deleted among them.
+
+    `without(gone)` returns the state for Filter in which every row misses what is gone from that row, and nothing of
+    what is gone from others; `gone` is int64 (n_counts, n_rows), negative where Pods have come, and changes later on.
+    """
+
+    each: IntArray
+    below: IntArray
+    without: Callable[[IntArray], Any]
 
 
 class Plugin:
@@ -106,7 +123,7 @@ class PreFilterPlugin(Plugin, ABC):
 
 class FilterPlugin(Plugin, ABC):
     freed_by: ClassVar[FreedBy] = FreedBy.ANY_ROW
-    """What has to leave for a refusal to end; a narrower answer than ANY_ROW makes preemption much faster."""
+    """What has to leave for a refusal to end; a narrower answer than ANY_ROW, or a tally, makes preemption fast."""
 
     @abstractmethod
     def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
@@ -119,6 +136,14 @@ class FilterPlugin(Plugin, ABC):
     def remove_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
         """Return the state of PreFilter as it is once `pod` has been removed from `row`."""
         return state
+
+    def tally(self, state: Any, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
+        """Return what follows `pods` that leave their nodes or come to them; None if that takes moving them.
+
+        What Filter says then of a row has to be what it says there after `remove_pod` and `add_pod` for Pods of that
+        row.
+        """
+        return None
 
 
 class PreScorePlugin(Plugin, ABC):

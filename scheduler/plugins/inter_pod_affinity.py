@@ -11,10 +11,17 @@ from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, EventInterest, Resource
 from scheduler.framework.intree_args import InterPodAffinityArgs
 from scheduler.framework.matching_pods import Clause, Match, MatchingPods
-from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from scheduler.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Tally,
+)
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.affinity_terms import AffinityTerm
-from scheduler.model.arrays import CodeArray, IntArray, Rows
+from scheduler.model.arrays import BoolArray, CodeArray, IntArray, Rows
 from scheduler.model.label_selectors import Selector
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
@@ -34,13 +41,15 @@ class _Domains:
     """Pods by the value of one topology key.
 
     `codes` is int32 (n_rows,), ABSENT where a node lacks the key; `sums` is int64 (n_values + 1,) by code, and what
-    ABSENT finds there is 0; `moved` holds what came or went since, by code.
+    ABSENT finds there is 0; `moved` holds what came or went since, by code. `gone`, int64 (n_rows,), is how many each
+    row misses that no other row does.
     """
 
     codes: CodeArray
     sums: IntArray
     total: int
     moved: Mapping[int, int] = field(default_factory=dict)
+    gone: IntArray | None = None
 
     def at(self, rows: Rows) -> IntArray:
         """Return int64 (len(rows),): the Pods in each node's domain, 0 where it has none."""
@@ -48,7 +57,22 @@ class _Domains:
         found: IntArray = self.sums[codes]
         for code, n in self.moved.items():
             found[codes == code] += n
+        if self.gone is not None:
+            found -= self._gone_from(rows, self.gone)
         return found
+
+    def is_nowhere(self, rows: Rows) -> BoolArray:
+        """Return bool (len(rows),): from where each node sees it, there are no Pods in any domain."""
+        codes = self.codes[rows]
+        totals = np.full(len(codes), self.total, dtype=np.int64)
+        if self.gone is not None:
+            totals -= self._gone_from(rows, self.gone)
+        is_nowhere: BoolArray = totals == 0
+        return is_nowhere
+
+    def _gone_from(self, rows: Rows, gone: IntArray) -> IntArray:
+        here: IntArray = np.where(self.codes[rows] == ABSENT, 0, gone[rows])
+        return here
 
     def plus(self, row: int, n: int) -> _Domains:
         """Return it with `n` more Pods on a row."""
@@ -78,10 +102,26 @@ class _State:
         """Return whether a placed Pod's term is about the Pod to place."""
         return term.matches(self.pod.namespace, self.pod.labels, self.namespace_labels)
 
-    @property
-    def is_first(self) -> bool:
-        """Whether nobody anywhere matches but the Pod itself: it may begin a group that wants to be together."""
-        return not any(one.total for one in self.near) and self.wanted.holds(self.pod)
+    def is_first(self, rows: Rows) -> BoolArray:
+        """Return bool (len(rows),): nobody anywhere matches but the Pod itself.
+
+        It may begin a group that wants to be together.
+        """
+        first: BoolArray = np.full(len(self.near[0].codes[rows]), self.wanted.holds(self.pod))
+        for one in self.near:
+            first &= one.is_nowhere(rows)
+        return first
+
+    def without(self, gone: IntArray) -> _State:
+        """Return the state in which each row misses Pods, int64 (n_counts, n_rows), in the order of the tally."""
+        columns = iter(gone)
+        near = next(columns) if self.near else None
+        return replace(
+            self,
+            near=tuple(replace(one, gone=near) for one in self.near),
+            away=tuple(replace(one, gone=next(columns)) for one in self.away),
+            existing={key: replace(one, gone=next(columns)) for key, one in self.existing.items()},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +192,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             near = standing.copy()
             for one in state.near:
                 near &= one.codes[rows] != ABSENT
-            if not state.is_first:
-                for one in state.near:
-                    near &= one.at(rows) > 0
+            together = np.logical_and.reduce([one.at(rows) > 0 for one in state.near])
+            near &= together | state.is_first(rows)
             found.append(Rejection(~near, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_AFFINITY))
             standing = near
         for domains, reason in ((state.away, REASON_ANTI_AFFINITY), (state.existing.values(), REASON_EXISTING)):
@@ -173,6 +212,23 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def remove_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
         return _moved(state, pod, row, -1, snapshot.nodes)
+
+    def tally(self, state: _State, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
+        """Count the Pods that `near`, `away` and `existing` are about, in this order."""
+        nodes, matching = snapshot.nodes, snapshot.index(MatchingPods)
+        carried = [_keys_about(state, one) for one in pods]
+        nobody: IntArray = np.zeros(nodes.n_rows, dtype=np.int64)
+        new = {key: _domains(key, nobody, nodes) for keys in carried for key in keys if key not in state.existing}
+        state = replace(state, existing={**state.existing, **new})
+        meant = [*([state.wanted] if state.near else []), *state.avoided]
+        subject = Subject.of(pod, state.namespace_labels, below=pod.priority)
+        about = snapshot.index(CarriedTerms).about(subject, nodes.n_rows)
+        keeping = (about.get((Role.KEEPS_AWAY, key)) for key in state.existing)
+        each = [[int(match.holds(one)) for one in pods] for match in meant]
+        each += [[keys.count(key) for keys in carried] for key in state.existing]
+        below = [matching.on_rows(replace(match, below=pod.priority), nodes.n_rows) for match in meant]
+        below += [nobody if counts is None else counts[0] for counts in keeping]
+        return Tally(np.array(each, dtype=np.int64), np.stack(below), state.without)
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[_Pull, ...] | Status:
         """Return the pulls of all topology keys; InvalidObjectError for terms that cannot be read fails the attempt."""
@@ -279,11 +335,16 @@ def _pull(key: str, both: IntArray, nodes: NodeView) -> _Pull | None:
     return _Pull(codes, _by_value(both[1], codes, n_values))
 
 
+def _keys_about(state: _State, pod: PodInfo) -> list[str]:
+    """Return the topology keys of a placed Pod's anti-affinity terms that mean the Pod to place."""
+    return [term.topology_key for term in pod.affinity_terms.required_anti if state.means(term)]
+
+
 def _moved(state: _State, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _State:
     """Return the state after a Pod has come to a row (n 1) or left it (n -1)."""
     is_near = bool(state.near) and state.wanted.holds(pod)
     is_avoided = [match.holds(pod) for match in state.avoided]
-    keys = [term.topology_key for term in pod.affinity_terms.required_anti if state.means(term)]
+    keys = _keys_about(state, pod)
     if not (is_near or any(is_avoided) or keys):
         return state
     existing = dict(state.existing)

@@ -27,15 +27,16 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """All that a carried term asks about a Pod."""
+    """All that a carried term asks about a Pod; `below` leaves out the terms of Pods whose priority is not lower."""
 
     namespace: str
     labels: frozenset[tuple[str, str]]
     namespace_labels: frozenset[tuple[str, str]]
+    below: int | None = None
 
     @classmethod
-    def of(cls, pod: PodInfo, namespace_labels: Mapping[str, str]) -> Subject:
-        return cls(pod.namespace, frozenset(pod.labels.items()), frozenset(namespace_labels.items()))
+    def of(cls, pod: PodInfo, namespace_labels: Mapping[str, str], below: int | None = None) -> Subject:
+        return cls(pod.namespace, frozenset(pod.labels.items()), frozenset(namespace_labels.items()), below)
 
 
 Domain = tuple[Role, str]
@@ -50,6 +51,7 @@ class _Carried:
     role: Role
     weight: int
     term: AffinityTerm
+    priority: int
 
     @property
     def domain(self) -> Domain:
@@ -91,11 +93,18 @@ class _Sums:
 class _Answer:
     """What is carried about one subject; no entry is empty."""
 
+    namespace: str
     labels: dict[str, str]
     namespace_labels: dict[str, str]
+    below: int | None
     n_rows: int = 0
     matching: set[_Carried] = field(default_factory=set)
     sums: dict[Domain, _Sums] = field(default_factory=dict)
+
+    def is_about(self, carried: _Carried) -> bool:
+        if self.below is not None and carried.priority >= self.below:
+            return False
+        return carried.term.matches(self.namespace, self.labels, self.namespace_labels)
 
     def count(self, carried: _Carried, row: int, n: int) -> None:
         sums = self.sums.get(carried.domain)
@@ -108,7 +117,7 @@ class _Answer:
 
 
 class CarriedTerms(Index):
-    """Counts per distinct term the Pods on each row that carry it; asked for the terms that mean one Pod.
+    """Counts per distinct term and priority the Pods on each row that carry it; asked for the terms that mean one Pod.
 
     A question about a new kind of Pod looks at the terms that share a namespace and a label with it, a known one at
     nothing: its counts follow the Pods.
@@ -161,7 +170,7 @@ class CarriedTerms(Index):
         for handle in _handles(carried.term):
             self._by_handle.setdefault(handle, {})[carried] = holders
         for subject, answer in self._answers.items():
-            if carried.term.matches(subject.namespace, answer.labels, answer.namespace_labels):
+            if answer.is_about(carried):
                 holders.answers[subject] = answer
                 answer.matching.add(carried)
         return holders
@@ -177,11 +186,11 @@ class CarriedTerms(Index):
             answer.matching.discard(carried)
 
     def _learn_subject(self, subject: Subject) -> _Answer:
-        answer = _Answer(dict(subject.labels), dict(subject.namespace_labels))
+        answer = _Answer(subject.namespace, dict(subject.labels), dict(subject.namespace_labels), subject.below)
         for namespace in (subject.namespace, None):
             for label in (*subject.labels, None):
                 for carried, holders in self._by_handle.get((namespace, label), {}).items():
-                    if carried.term.matches(subject.namespace, answer.labels, answer.namespace_labels):
+                    if answer.is_about(carried):
                         holders.answers[subject] = answer
                         answer.matching.add(carried)
                         for row, n in holders.rows.items():
@@ -198,13 +207,13 @@ def _carried_by(pod: PodInfo) -> Iterator[_Carried]:
     terms = pod.affinity_terms
     for term in terms.required_anti:
         if not term.selector.is_nothing:
-            yield _Carried(Role.KEEPS_AWAY, 1, term)
+            yield _Carried(Role.KEEPS_AWAY, 1, term, pod.priority)
     for term in terms.required:
         if not term.selector.is_nothing:
-            yield _Carried(Role.DRAWS, 1, term)
+            yield _Carried(Role.DRAWS, 1, term, pod.priority)
     for one in terms.preferred:
         if not one.term.selector.is_nothing:
-            yield _Carried(Role.PREFERS, one.weight, one.term)
+            yield _Carried(Role.PREFERS, one.weight, one.term, pod.priority)
 
 
 def _handles(term: AffinityTerm) -> Iterator[_Handle]:

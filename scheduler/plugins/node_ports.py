@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.index import Index
-from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, Tally
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.pods import PodInfo
@@ -23,18 +23,23 @@ EVERY_ADDRESS = "0.0.0.0"
 Port = tuple[str, str, int]
 """(protocol, host IP, host port)."""
 
-Freed = frozenset[tuple[int, Port]]
-
-_NOTHING_FREED: Freed = frozenset()
 _NOWHERE: IntArray = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
 class _Port:
-    """Who holds one (protocol, port): Pods by host address and row; `rows` keeps answers until a change."""
+    """Who holds one (protocol, port): Pods by host address and row; `rows` keeps answers until a change.
+
+    `n_shared` is on how many rows, address by address, two Pods or more hold it.
+    """
 
     n_pods: dict[str, dict[int, int]] = field(default_factory=dict)
     rows: dict[str, IntArray] = field(default_factory=dict)
+    n_shared: int = 0
+
+    def against(self, address: str) -> Iterable[str]:
+        """Return the addresses at which a holder conflicts with one."""
+        return self.n_pods if address == EVERY_ADDRESS else (address, EVERY_ADDRESS)
 
 
 class HostPorts(Index):
@@ -53,6 +58,7 @@ class HostPorts(Index):
             port = self._ports.setdefault((protocol, number), _Port())
             holders = port.n_pods.setdefault(address, {})
             holders[row] = holders.get(row, 0) + 1
+            port.n_shared += holders[row] == 2
             port.rows.clear()
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
@@ -60,6 +66,7 @@ class HostPorts(Index):
             port = self._ports[protocol, number]
             holders = port.n_pods[address]
             holders[row] -= 1
+            port.n_shared -= holders[row] == 1
             port.rows.clear()
             if holders[row] == 0:
                 del holders[row]
@@ -75,17 +82,44 @@ class HostPorts(Index):
             return _NOWHERE
         rows = port.rows.get(address)
         if rows is None:
-            addresses = port.n_pods if address == EVERY_ADDRESS else (address, EVERY_ADDRESS)
-            found = {row for one in addresses for row in port.n_pods.get(one, ())}
+            found = {row for one in port.against(address) for row in port.n_pods.get(one, ())}
             rows = port.rows[address] = np.array(sorted(found), dtype=np.int64)
         return rows
 
     def is_held(self, wanted: Port, row: int, freed: Container[Port]) -> bool:
         """Return whether a port conflicts with one in use on a row, those in `freed` left out."""
         protocol, address, number = wanted
-        held = self._ports[protocol, number].n_pods
-        addresses = held if address == EVERY_ADDRESS else (address, EVERY_ADDRESS)
-        return any(row in held.get(one, ()) and (protocol, one, number) not in freed for one in addresses)
+        port = self._ports[protocol, number]
+        return any(
+            row in port.n_pods.get(one, ()) and (protocol, one, number) not in freed for one in port.against(address)
+        )
+
+    def is_shared(self, protocol: str, number: int) -> bool:
+        """Return whether two Pods of one node hold a port at one address."""
+        port = self._ports.get((protocol, number))
+        return port is not None and port.n_shared > 0
+
+    def n_conflicts(self, wanted: Sequence[Port], n_rows: int) -> IntArray:
+        """Return int64 (n_rows,): the ports held on each row that conflict with the wanted ones, Pod by Pod."""
+        found = np.zeros(n_rows, dtype=np.int64)
+        for protocol, address, number in wanted:
+            port = self._ports.get((protocol, number), _Port())
+            for one in port.against(address):
+                holders = port.n_pods.get(one, {})
+                rows = np.fromiter(holders.keys(), dtype=np.int64, count=len(holders))
+                found[rows] += np.fromiter(holders.values(), dtype=np.int64, count=len(holders))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What has changed on trial: ports, with their rows, that Pods which left have freed.
+
+    `n_conflicts`, int64 (n_rows,), is what is left of HostPorts.n_conflicts; None: what the index says.
+    """
+
+    freed: frozenset[tuple[int, Port]] = frozenset()
+    n_conflicts: IntArray | None = None
 
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
@@ -98,10 +132,11 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     indexes = (HostPorts,)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        """Return as the state the ports, with their rows, that Pods which left in a trial have freed."""
-        return PreFilterResult(_NOTHING_FREED) if pod.host_ports else SKIP
+        return PreFilterResult(_State()) if pod.host_ports else SKIP
 
-    def filter(self, state: Freed, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+    def filter(self, state: _State, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        if state.n_conflicts is not None:
+            return (Rejection(state.n_conflicts[rows] > 0, Code.UNSCHEDULABLE, REASON),)
         index = snapshot.index(HostPorts)
         taken = [(port, found) for port in pod.host_ports if len(found := index.conflicting_rows(*port))]
         if not taken:
@@ -109,17 +144,35 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         mask = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
         for _, found in taken:
             mask[found] = True
-        for row in {row for row, _ in state}:
-            freed = {port for there, port in state if there == row}
+        for row in {row for row, _ in state.freed}:
+            freed = {port for there, port in state.freed if there == row}
             mask[row] = any(row in found and index.is_held(port, row, freed) for port, found in taken)
         return (Rejection(mask[rows], Code.UNSCHEDULABLE, REASON),)
 
-    def add_pod(self, state: Freed, pod: PodInfo, row: int, snapshot: Snapshot) -> Freed:
-        return state - {(row, port) for port in pod.host_ports}
+    def add_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+        ports = {(row, port) for port in pod.host_ports}
+        return replace(state, freed=state.freed - ports) if ports else state
 
-    def remove_pod(self, state: Freed, pod: PodInfo, row: int, snapshot: Snapshot) -> Freed:
+    def remove_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
         """Note its ports as free even where another Pod shares them, as in kube-scheduler's trials."""
-        return state | {(row, port) for port in pod.host_ports}
+        ports = {(row, port) for port in pod.host_ports}
+        return replace(state, freed=state.freed | ports) if ports else state
+
+    def tally(self, state: _State, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
+        """Count ports in conflict; None where Pods share one, which `remove_pod` frees with the first of them.
+
+        A plain loop goes over the Pods of the nodes where the port is taken: 2 ms for 5,000 such nodes of four Pods.
+        """
+        index, wanted = snapshot.index(HostPorts), pod.host_ports
+        if any(index.is_shared(protocol, number) for protocol, _, number in wanted):
+            return None
+        held = index.n_conflicts(wanted, snapshot.nodes.n_rows)
+        below = np.zeros((1, len(held)), dtype=np.int64)
+        for row in np.flatnonzero(held).tolist():
+            lower = (one for one in snapshot.pods_on(row) if one.priority < pod.priority)
+            below[0, row] = sum(_n_conflicts(wanted, one) for one in lower)
+        each = np.array([[_n_conflicts(wanted, one) for one in pods]], dtype=np.int64)
+        return Tally(each, below, lambda gone: _State(n_conflicts=held - gone[0]))
 
     def events(self) -> Sequence[EventInterest]:
         return (
@@ -135,9 +188,16 @@ def _port_came_free(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     return QueueingHint.SKIP
 
 
-def _conflict(wanted: Iterable[tuple[str, str, int]], held: Sequence[tuple[str, str, int]]) -> bool:
-    return any(
-        protocol == other_protocol and number == other and (address == at or EVERY_ADDRESS in (address, at))
-        for protocol, address, number in wanted
-        for other_protocol, at, other in held
-    )
+def _conflict(wanted: Iterable[Port], held: Sequence[Port]) -> bool:
+    return any(_is_conflict(one, other) for one in wanted for other in held)
+
+
+def _n_conflicts(wanted: Sequence[Port], pod: PodInfo) -> int:
+    held = pod.host_ports
+    return sum(_is_conflict(one, other) for one in wanted for other in held) if held else 0
+
+
+def _is_conflict(one: Port, other: Port) -> bool:
+    (protocol, address, number), (its_protocol, its_address, its_number) = one, other
+    is_same_address = address == its_address or EVERY_ADDRESS in (address, its_address)
+    return protocol == its_protocol and number == its_number and is_same_address

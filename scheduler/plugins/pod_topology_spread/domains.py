@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 
@@ -129,3 +130,13 @@ class Domains:
         unchanged = next((int(self.counts[code]) for code in self._ascending if code not in changes), None)
         changed = [int(self.counts[code]) + change for code, change in changes.items()]
         return min(changed if unchanged is None else [unchanged, *changed])
+
+    def fewest_apart(self, codes: CodeArray, counts: IntArray, changes: Mapping[int, int]) -> IntArray:
+        """Return int64 (len(codes),): `fewest`, had each node's own domain, given by its code, so many Pods instead."""
+        unchanged = islice((code for code in self._ascending if code not in changes), 2)
+        known = [(int(self.counts[code]), code) for code in unchanged]
+        known += [(int(self.counts[code]) + change, code) for code, change in changes.items()]
+        (fewest, at), *more = sorted(known)
+        of_others = np.full(len(codes), fewest, dtype=np.int64)
+        of_others[codes == at] = more[0][0] if more else np.iinfo(np.int64).max
+        return np.where(self._there[codes], np.minimum(of_others, counts), fewest)

@@ -10,10 +10,17 @@ import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.intree_args import PodTopologySpreadArgs
-from scheduler.framework.matching_pods import MatchingPods
-from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from scheduler.framework.matching_pods import Clause, Match, MatchingPods
+from scheduler.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Tally,
+)
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
-from scheduler.model.arrays import BoolArray, CodeArray, FloatArray, IntArray, Rows
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray, Rows
 from scheduler.model.label_selectors import EVERYTHING
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
@@ -65,9 +72,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         unlabelled = np.zeros(len(snapshot.nodes.alive[rows]), dtype=np.bool_)
         crowded = unlabelled.copy()
         for spread in state:
-            codes = spread.domains.codes[rows]
-            is_absent = codes == ABSENT
-            is_beyond = spread.skews(codes) > spread.constraint.max_skew
+            is_absent = spread.domains.codes[rows] == ABSENT
+            is_beyond = spread.skews(rows) > spread.constraint.max_skew
             unlabelled |= is_absent & ~crowded
             crowded |= is_beyond & ~unlabelled
         return (
@@ -80,6 +86,19 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def remove_pod(self, state: tuple[_Spread, ...], pod: PodInfo, row: int, snapshot: Snapshot) -> tuple[_Spread, ...]:
         return tuple(spread.changed(pod, row, -1) for spread in state)
+
+    def tally(
+        self, state: tuple[_Spread, ...], pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
+    ) -> Tally | None:
+        """Count per constraint the Pods that it means."""
+        index, n_rows = snapshot.index(MatchingPods), snapshot.nodes.n_rows
+        each = [[spread.clause.holds(one) for one in pods] for spread in state]
+        below = [index.on_rows(Match((spread.clause,), below=pod.priority), n_rows) for spread in state]
+        return Tally(
+            np.array(each, dtype=np.int64),
+            np.stack(below),
+            lambda gone: tuple(replace(spread, gone=here) for spread, here in zip(state, gone, strict=True)),
+        )
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> _Scored | Status:
         """Return the raw score of each node, given the feasible ones; InvalidObjectError as PreFilter."""
@@ -150,34 +169,44 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """One hard constraint; `changes` is by how much Pods placed or removed on trial have changed a domain's count."""
+    """One hard constraint.
+
+    `changes` is by how much Pods placed or removed on trial have changed a domain's count. `gone`, int64 (n_rows,), is
+    how many matching Pods each row misses that no other row does.
+    """
 
     constraint: Constraint
-    namespace: str
+    clause: Clause
     matches_itself: bool
     domains: Domains
     changes: Mapping[int, int] = field(default_factory=dict)
+    gone: IntArray | None = None
 
     @classmethod
     def of(cls, constraint: Constraint, pod: PodInfo, topology: Topology) -> _Spread:
         matches_itself = constraint.selector.matches(pod.labels)
-        return cls(constraint, pod.namespace, matches_itself, Domains(topology, constraint))
+        clause = Clause(frozenset({pod.namespace}), constraint.selector)
+        return cls(constraint, clause, matches_itself, Domains(topology, constraint))
 
-    def skews(self, codes: CodeArray) -> IntArray:
-        """Return int64 (len(codes),): the skew of each domain once the Pod is in it; of no meaning where ABSENT."""
+    def skews(self, rows: Rows) -> IntArray:
+        """Return int64 (len(rows),): the skew of each node's domain once the Pod is there; of no meaning if ABSENT."""
+        codes = self.domains.codes[rows]
         counts = self.domains.counts[codes]
         for code, change in self.changes.items():
             counts[codes == code] += change
-        enough = self.domains.n >= max(self.constraint.min_domains, 1)
-        fewest = self.domains.fewest(self.changes) if enough else 0
+        if self.gone is not None:
+            counts -= np.where(self.domains.counted[rows], self.gone[rows], 0)
+        fewest: IntArray | int = 0
+        if self.domains.n >= max(self.constraint.min_domains, 1):
+            fewest = self.domains.fewest(self.changes)
+            if self.gone is not None:
+                fewest = self.domains.fewest_apart(codes, counts, self.changes)
         skews: IntArray = counts + (int(self.matches_itself) - fewest)
         return skews
 
     def changed(self, pod: PodInfo, row: int, n: int) -> _Spread:
         """Return it with one Pod more or less, counted even where it is being deleted or the selector is empty."""
-        if pod.namespace != self.namespace or not self.domains.counted[row]:
-            return self
-        if not self.constraint.selector.matches(pod.labels):
+        if not self.domains.counted[row] or not self.clause.holds(pod):
             return self
         code = int(self.domains.codes[row])
         return replace(self, changes={**self.changes, code: self.changes.get(code, 0) + n})
