@@ -32,7 +32,10 @@ _KINDS: tuple[_Kind, ...] = (
     *(_Kind("/apis/resource.k8s.io/v1", name) for name in ("resourceslices", "deviceclasses")),
     _Kind("/api/v1", "nodes"),
     _Kind("/api/v1", "persistentvolumes"),
-    *(_Kind("/apis/storage.k8s.io/v1", name) for name in ("storageclasses", "csinodes", "csidrivers")),
+    *(
+        _Kind("/apis/storage.k8s.io/v1", name)
+        for name in ("storageclasses", "csinodes", "csidrivers", "volumeattachments")
+    ),
     _Kind("/apis/storage.k8s.io/v1", "csistoragecapacities", True),
     _Kind(
         "/apis/scheduling.k8s.io/v1",

@@ -1,0 +1,126 @@
+"""Sets a drawn cluster up on the API server, and reads it back as the oracle wants it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from tests.conformance.generate.draw import Fields, name_of
+from tests.e2e.differential.drawing import POLITE, DrawnPod, draw_cluster, draw_pods
+from tests.support.kubeapi import ApiError, KubeApi
+
+_COLLECTIONS = {
+    "namespaces": "/api/v1/namespaces",
+    "priorityclasses": "/apis/scheduling.k8s.io/v1/priorityclasses",
+    "storageclasses": "/apis/storage.k8s.io/v1/storageclasses",
+    "csidrivers": "/apis/storage.k8s.io/v1/csidrivers",
+    "nodes": "/api/v1/nodes",
+    "csinodes": "/apis/storage.k8s.io/v1/csinodes",
+    "persistentvolumeclaims": "/api/v1/persistentvolumeclaims",
+    "persistentvolumes": "/api/v1/persistentvolumes",
+    "csistoragecapacities": "/apis/storage.k8s.io/v1/csistoragecapacities",
+    "volumeattachments": "/apis/storage.k8s.io/v1/volumeattachments",
+    "services": "/api/v1/services",
+    "replicasets": "/apis/apps/v1/replicasets",
+    "statefulsets": "/apis/apps/v1/statefulsets",
+    "replicationcontrollers": "/api/v1/replicationcontrollers",
+    "poddisruptionbudgets": "/apis/policy/v1/poddisruptionbudgets",
+    "pods": "/api/v1/pods",
+}
+"""What the oracle reads, in the order in which it can be created."""
+
+_CREATED_WITH_STATUS = ("nodes",)
+_EXISTING = ("default",)
+_LONG_S = 3600
+
+
+class Cluster:
+    """A drawn cluster on the API server; `pods` are still to be submitted, all that they name stands.
+
+    `refused` counts drawn Pods that are not in `pods`, by what the API server has against them, or why they would wait.
+    """
+
+    def __init__(self, api: KubeApi, seed: int, n_nodes: int, n_pods: int) -> None:
+        self.refused: Counter[str] = Counter()
+        self._api = api
+        self._claim_uids: dict[tuple[str, str], str] = {}
+        self._stand_up(draw_cluster(seed, n_nodes))
+        classes = [{"metadata": {"name": name}, "value": value} for name, value in POLITE.items()]
+        self._stand_up({"priorityclasses": [one | {"preemptionPolicy": "Never"} for one in classes]})
+        self.pods = list(islice(self._accepted(draw_pods(seed)), n_pods))
+        for pod in self.pods:
+            self._stand_up(pod.objects)
+        self._still = {plural: self._listed(plural) for plural in _COLLECTIONS if plural != "pods"}
+
+    def objects(self) -> dict[str, list[Fields]]:
+        """Return all objects as they are now; only Pods change after the start."""
+        return self._still | {"pods": self._listed("pods")}
+
+    def n_placed(self) -> int:
+        """Return how many Pods schedulers count: those with a node that have not ended."""
+        listed = self._api.pods(fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
+        return sum("nodeName" in pod["spec"] for pod in listed)
+
+    def _accepted(self, drawn: Iterable[DrawnPod]) -> Iterator[DrawnPod]:
+        for pod in drawn:
+            if pod.waits_for_consumer:
+                self.refused["its claim is bound by the PV controller, which does not run here"] += 1
+                continue
+            try:
+                self._api.post(pods_of(pod.manifest), pod.manifest, dryRun="All")
+            except ApiError as error:
+                self._refuse(error)
+            else:
+                yield pod
+
+    def _refuse(self, error: ApiError) -> None:
+        if error.status != 422:
+            raise error
+        self.refused[error.message.partition(": ")[2]] += 1
+
+    def _stand_up(self, objects: Mapping[str, list[Fields]]) -> None:
+        unknown = objects.keys() - _COLLECTIONS.keys()
+        assert not unknown, f"no collection for {sorted(unknown)}"
+        for plural in _COLLECTIONS:
+            self._api.for_each(lambda fields, plural=plural: self._create(plural, fields), objects.get(plural, ()))
+
+    def _create(self, plural: str, fields: Fields) -> None:
+        if plural == "namespaces" and name_of(fields) in _EXISTING:
+            return
+        path = _path(plural, fields)
+        if plural == "persistentvolumes" and "claimRef" in fields["spec"]:
+            holder = fields["spec"]["claimRef"]
+            holder["uid"] = self._claim_uids.get((holder["namespace"], holder["name"]), "gone")
+        metadata = {key: value for key, value in fields["metadata"].items() if not key.startswith("deletion")}
+        try:
+            created = self._api.post(path, fields | {"metadata": metadata})
+        except ApiError as error:
+            if plural != "pods":
+                raise
+            self._refuse(error)
+            return
+        if plural == "persistentvolumeclaims":
+            self._claim_uids[metadata["namespace"], metadata["name"]] = created["metadata"]["uid"]
+        if fields.get("status") and plural not in _CREATED_WITH_STATUS:
+            self._api.patch(f"{path}/{metadata['name']}/status", {"status": fields["status"]})
+        if metadata != fields["metadata"]:
+            # It stays, being deleted: a claim is protected, and a Pod has a grace period and no kubelet.
+            self._api.delete(f"{path}/{metadata['name']}", gracePeriodSeconds=_LONG_S)
+
+    def _listed(self, plural: str) -> list[Fields]:
+        found = self._api.list(_COLLECTIONS[plural])
+        for one in found:
+            one["metadata"].pop("managedFields", None)
+        return found
+
+
+def pods_of(manifest: Fields) -> str:
+    """Return the path of the Pods of a Pod's namespace."""
+    return _path("pods", manifest)
+
+
+def _path(plural: str, fields: Fields) -> str:
+    group, _, resource = _COLLECTIONS[plural].rpartition("/")
+    namespace = fields["metadata"].get("namespace")
+    return f"{group}/namespaces/{namespace}/{resource}" if namespace else f"{group}/{resource}"

@@ -1,0 +1,145 @@
+"""Submits one Pod to one scheduler after the other, from the same state, and tells what came of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tests.conformance.generate.draw import Fields, name_of
+from tests.e2e.differential.drawing import DrawnPod
+from tests.e2e.differential.standing import Cluster, pods_of
+from tests.support.controlplane import Component
+from tests.support.kubeapi import KubeApi
+from tests.support.vane import VaneProcess
+from tests.support.waiting import wait_until
+
+REFERENCE, VANE = "reference", "vane"
+FAULT = "SchedulerError"
+DECIDED_IN_S = 30.0
+_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a scheduler did with a Pod: `node`, or else the condition's reason and message and the Event's note."""
+
+    node: str
+    reason: str = ""
+    message: str = ""
+    note: str = ""
+    nominated: str = ""
+
+
+class Turn(NamedTuple):
+    """One Pod and both outcomes.
+
+    before
+        All objects as they were when either scheduler got the Pod.
+    pod
+        The Pod as Vane got it.
+    record
+        Vane's record of its first attempt, as /decisions gives it; empty where the attempt ended by a fault.
+    """
+
+    drawn: DrawnPod
+    before: dict[str, list[Fields]]
+    pod: Fields
+    reference: Outcome
+    vane: Outcome
+    record: Fields
+
+
+class Turns:
+    """Both schedulers beside one cluster.
+
+    No waiting between two Pods is needed: all Pods come to a scheduler by one watch, in the order in which they were
+    written, and it handles them in this order. So who gets a Pod has seen every bind and delete before it. Nothing
+    but Pods changes. `wait_until_both_know` holds it against the schedulers' own counts.
+    """
+
+    def __init__(self, api: KubeApi, cluster: Cluster, reference: Component, vane: VaneProcess) -> None:
+        self._api = api
+        self._cluster = cluster
+        self._pages: Sequence[Callable[[], str]] = (reference.metrics, lambda: vane.page("metrics"))
+        self._vane = vane
+
+    def take(self, number: int) -> Turn:
+        """Submit a Pod to both; who has the first turn changes, and what the second one binds stays."""
+        drawn = self._cluster.pods[number]
+        before = self._cluster.objects()
+        order = (REFERENCE, VANE) if number % 2 == 0 else (VANE, REFERENCE)
+        outcomes: dict[str, Outcome] = {}
+        pods: dict[str, Fields] = {}
+        record: Fields = {}
+        for scheduler in order:
+            pods[scheduler], outcomes[scheduler] = self._submit(drawn, scheduler)
+            if scheduler == VANE and outcomes[VANE].reason != FAULT:
+                record = self._record(pods[VANE]["metadata"]["uid"])
+            if scheduler == order[0] or not outcomes[scheduler].node:
+                self._withdraw(drawn)
+        return Turn(drawn, before, pods[VANE], outcomes[REFERENCE], outcomes[VANE], record)
+
+    def wait_until_both_know(self) -> None:
+        """Wait until both count the nodes and placed Pods that there are, and assume none."""
+        sizes = {
+            "nodes": len(self._cluster.objects()["nodes"]),
+            "pods": self._cluster.n_placed(),
+            "assumed_pods": 0,
+        }
+        expected = {f'scheduler_cache_size{{type="{type_}"}}': float(size) for type_, size in sizes.items()}
+        for page in self._pages:
+            wait_until(lambda page=page: _values(page(), expected) == expected, 15.0, f"the cache of {expected}")
+
+    def _submit(self, drawn: DrawnPod, scheduler: str) -> tuple[Fields, Outcome]:
+        manifest = drawn.manifest
+        submitted = manifest | {"spec": manifest["spec"] | {"schedulerName": scheduler}}
+        pod: Fields = self._api.post(pods_of(manifest), submitted)
+        pod["metadata"].pop("managedFields", None)
+        uid = pod["metadata"]["uid"]
+        outcome = wait_until(
+            lambda: self._outcome(drawn, uid), DECIDED_IN_S, f"what {scheduler} does with {drawn.name}"
+        )
+        assert outcome is not None
+        return pod, outcome
+
+    def _outcome(self, drawn: DrawnPod, uid: str) -> Outcome | None:
+        pod = self._api.get(f"{pods_of(drawn.manifest)}/{drawn.name}")
+        if pod["spec"].get("nodeName"):
+            return Outcome(pod["spec"]["nodeName"])
+        conditions = [one for one in pod["status"].get("conditions", []) if one["type"] == "PodScheduled"]
+        events = self._api.events(drawn.name, pod["metadata"]["namespace"], "FailedScheduling")
+        notes = [event["message"] for event in events if event["involvedObject"]["uid"] == uid]
+        if not conditions or not notes:
+            return None
+        nominated = pod["status"].get("nominatedNodeName", "")
+        return Outcome("", conditions[0]["reason"], conditions[0].get("message", ""), notes[0], nominated)
+
+    def _withdraw(self, drawn: DrawnPod) -> None:
+        path = f"{pods_of(drawn.manifest)}/{drawn.name}"
+        self._api.delete(path, gracePeriodSeconds=0)
+        self._api.wait_gone(path)
+
+    def _record(self, uid: str) -> Fields:
+        found = wait_until(lambda: self._records(uid), 10.0, f"Vane's record of {uid}")
+        return found[0]
+
+    def _records(self, uid: str) -> list[Fields]:
+        page = self._vane.page(f"decisions?limit={_PAGE}")
+        decisions: list[Fields] = json.loads(page)["decisions"] if page else []
+        return [record for record in decisions if record["uid"] == uid]
+
+
+def _values(page: str, wanted: dict[str, Any]) -> dict[str, float]:
+    lines = (line.rpartition(" ") for line in page.splitlines())
+    return {series: float(value) for series, _, value in lines if series in wanted}
+
+
+def shown(turn: Turn) -> str:
+    """Return all that one needs to look into a turn, but the case itself."""
+    parts = {
+        "pod": turn.drawn.manifest, "reference": turn.reference, "vane": turn.vane, "record of Vane": turn.record
+    }  # fmt: skip
+    texts = (f"{title}: {json.dumps(part) if isinstance(part, dict) else part}" for title, part in parts.items())
+    return "\n".join((name_of(turn.drawn.manifest), *texts))
