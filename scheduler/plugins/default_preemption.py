@@ -158,8 +158,11 @@ def _loss(candidate: Candidate) -> tuple[int, int, int, int, float]:
 def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: Evictions, budgets: Budgets) -> Search:
     victims: dict[int, list[PodInfo]] = {}
     protected: dict[int, set[str]] = {}
+    importance: dict[str, tuple[int, float, int]] = {}
     for row in rows:
-        here = sorted((one for one in snapshot.pods_on(row) if one.priority < pod.priority), key=_importance)
+        lower = [one for one in snapshot.pods_on(row) if one.priority < pod.priority]
+        importance |= {one.uid: _importance(one, place) for place, one in enumerate(lower)}
+        here = sorted(lower, key=lambda one: importance[one.uid])
         violations = budgets.violated_by(here)
         victims[row] = here
         protected[row] = {victim.uid for victim, is_violation in zip(here, violations, strict=True) if is_violation}
@@ -169,13 +172,19 @@ def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: 
     search = Search([], refusals)
     for row, going in needed.items():
         n_violations = sum(victim.uid in protected[row] for victim in going)
-        search.candidates.append(Candidate(row, tuple(sorted(going, key=_importance)), n_violations))
+        search.candidates.append(
+            Candidate(row, tuple(sorted(going, key=lambda one: importance[one.uid])), n_violations)
+        )
     return search
 
 
-def _importance(pod: PodInfo) -> tuple[int, float]:
-    """Return the key that puts the most important Pod first; equal ones keep their order."""
-    return -pod.priority, _started_s(pod)
+def _importance(pod: PodInfo, place: int) -> tuple[int, float, int]:
+    """Return the key that puts the most important Pod first; `place` is where it stands among those of its node.
+
+    Those that have not started count as started one after the other; others that are equal keep their order.
+    """
+    started_s = _started_s(pod)
+    return -pod.priority, started_s, place if started_s == math.inf else 0
 
 
 def _started_s(pod: PodInfo) -> float:

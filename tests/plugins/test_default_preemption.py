@@ -146,6 +146,20 @@ def test_where_the_least_is_lost(
             "2", [on("a", "x", 10, "1"), on("a", "y", 1)], [], None, id="an equal one stays, which is too much"
         ),
         pytest.param("1", [leaving(on("a", "x", 1, "2"))], [], ["x"], id="one on its way out counts as well"),
+        pytest.param(
+            "2",
+            [on("a", "x", 1), on("a", "y", 1, labels={"app": "web"})],
+            [budget("g", "web", 0)],
+            ["x", "y"],
+            id="those that have not started as they stand on the node",
+        ),
+        pytest.param(
+            "2",
+            [on("a", "x", 1, start="09:00"), on("a", "y", 1, start="09:00", labels={"app": "web"})],
+            [budget("g", "web", 0)],
+            ["y", "x"],
+            id="those that started together as they were tried",
+        ),
     ],
 )
 def test_who_has_to_go(cpu: str, pods: Sequence[PodInfo], objects: Sequence[Any], victims: list[str] | None) -> None:
@@ -320,7 +334,9 @@ def plain_victims(node: Plain, pod: PodInfo, budgets: Mapping[str, int]) -> tupl
             staying.append(one)
         else:
             victims.append(one)
-    return sorted(victims, key=importance), sum(one in breaking for one in victims)
+    places = {one.uid: 0 if one.pod.status.start_time else place for place, one in enumerate(lower)}
+    in_order = sorted(victims, key=lambda one: (importance(one), places[one.uid]))
+    return in_order, sum(one in breaking for one in victims)
 
 
 def plain_loss(victims: Sequence[PodInfo], violations: int) -> tuple[Any, ...]:
