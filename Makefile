@@ -59,7 +59,7 @@ run: setup ## Run the scheduler (ARGS="--rules rules --prometheus http://localho
 demo: $(filter .uv/%,$(UV)) ## See Vane at work for a minute, on a simulated cluster (ARGS="--seed 7", ARGS="--keep")
 	@$(UV) run --quiet --locked --no-dev --extra demo vane demo $(ARGS)
 
-bench: controlplane ## Race kube-scheduler on a real API server, some 15 minutes (ARGS="--quick", ARGS="--write")
+bench: controlplane ## Race kube-scheduler on a real API server, some 25 minutes (ARGS="--quick", ARGS="--write")
 	$(BIN)/python -m benchmarks.race $(ARGS)
 
 bench-micro: setup ## Time every plugin and the whole decision at 5,000 nodes

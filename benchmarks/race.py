@@ -8,6 +8,9 @@ Then Pods are created at a steady rate, each of which counts from the request th
 bind. It is stopped before the next turn, and Pods and Events are deleted. All times are the API server's, from its
 audit log.
 
+After the plain Pods come those of other kinds (`benchmarks.race_kinds`), on the most nodes. At the end of each turn it
+is looked whether every Pod has a node, one where its kind allows it; who breaks a rule ends the race.
+
 Needs the programs of `make controlplane`; `--write` renews RESULTS.json and RESULTS.md.
 """
 
@@ -24,12 +27,13 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.competitors import NAMESPACE, VANE_USER, Competitor, KubeScheduler, Limit, Vane
-from benchmarks.race_report import Burst, Steady, Turn, table, write
+from benchmarks.race_kinds import KINDS, PLAIN, check, node, pod
+from benchmarks.race_report import Burst, Steady, Turn, table, table_of_kinds, write
 from benchmarks.timeline import AUDIT_POLICY, Timeline
 from benchmarks.usage import CpuSampler, memory
 from tests.controlplane.build import ensure_programs
-from tests.support import manifests
 from tests.support.controlplane import ControlPlane
+from tests.support.manifests import Json
 from tests.support.vane import grant_vane
 from tests.support.waiting import wait_until
 
@@ -48,22 +52,25 @@ _REST_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
-    """How long the race is: Pods of the backlog, and Pods created a second for the steady part."""
+class Heat:
+    """A part of the race: the kind of the Pods, how many are there first, and how many are created a second then."""
 
-    n_nodes: Sequence[int]
+    kind: str
+    n_nodes: int
     n_rounds: int
     n_backlog: int
     n_steady: int
     rate_per_s: float
 
+    def pod(self, number: int, scheduler_name: str) -> Json:
+        return pod(f"pod-{number}", number, KINDS[self.kind], scheduler_name)
+
 
 class Track:
     """The API server with its nodes, on which one competitor runs at a time."""
 
-    def __init__(self, control_plane: ControlPlane, course: Course, folder: Path, cpu: CpuSampler) -> None:
+    def __init__(self, control_plane: ControlPlane, folder: Path, cpu: CpuSampler) -> None:
         self._control_plane = control_plane
-        self._course = course
         self._folder = folder
         self._api = control_plane.client()
         self._cpu = cpu
@@ -71,21 +78,20 @@ class Track:
 
     def add_nodes(self, n_nodes: int) -> None:
         """Create what is missing for so many nodes."""
-        names = [f"node-{i:05}" for i in range(self._n_nodes, n_nodes)]
-        self._api.create_nodes(manifests.node(name, cpu="4", memory="32Gi", pods="110") for name in names)
-        self._n_nodes = n_nodes
+        self._api.create_nodes(node(i) for i in range(self._n_nodes, n_nodes))
+        self._n_nodes = max(n_nodes, self._n_nodes)
 
-    def turn(self, competitor: Competitor, number: int) -> Turn:
+    def turn(self, heat: Heat, competitor: Competitor, number: int) -> Turn:
         """Let a competitor run once; the Pods are gone afterwards."""
-        backlog = [f"backlog-{i}" for i in range(self._course.n_backlog)]
-        self._api.for_each(lambda name: self._create(name, competitor), backlog)
+        self._api.create_pods(heat.pod(i, competitor.name) for i in range(heat.n_backlog))
         time.sleep(_REST_S)
         timeline = Timeline(self._control_plane.audit.path)
         with competitor.running(self._control_plane, self._folder):
-            burst = self._burst(timeline, len(backlog))
-            steady = self._steady(timeline, competitor) if competitor.decides else None
+            burst = self._burst(timeline, heat.n_backlog)
+            steady = self._steady(timeline, heat, competitor) if competitor.decides else None
+        check(self._api.pods(NAMESPACE), KINDS[heat.kind])
         self._clear()
-        return Turn(competitor.name, self._n_nodes, number, burst, steady)
+        return Turn(heat.kind, competitor.name, self._n_nodes, number, burst, steady)
 
     def _burst(self, timeline: Timeline, n_pods: int) -> Burst:
         _wait_bound(timeline, n_pods)
@@ -107,14 +113,16 @@ class Track:
             strangers=self._cpu.strangers(first_s, ended_s),
         )
 
-    def _steady(self, timeline: Timeline, competitor: Competitor) -> Steady:
+    def _steady(self, timeline: Timeline, heat: Heat, competitor: Competitor) -> Steady:
         time.sleep(_REST_S)
         n_before, n_events_before = len(timeline.bound_s), len(timeline.event_s)
-        names = [f"steady-{i}" for i in range(self._course.n_steady)]
+        names = []
         began = time.monotonic()
-        for i, name in enumerate(names):
-            time.sleep(max(0.0, began + i / self._course.rate_per_s - time.monotonic()))
-            self._create(name, competitor)
+        for i in range(heat.n_steady):
+            made = heat.pod(heat.n_backlog + i, competitor.name)
+            time.sleep(max(0.0, began + i / heat.rate_per_s - time.monotonic()))
+            self._api.post(f"/api/v1/namespaces/{NAMESPACE}/pods", made)
+            names.append(made["metadata"]["name"])
         _wait_bound(timeline, n_before + len(names))
         _wait_for_events(timeline, n_events_before + len(names))
         latency_ms = [1e3 * (timeline.bound_s[name] - timeline.created_s[name]) for name in names]
@@ -133,10 +141,6 @@ class Track:
         per_pod = {label: 1e3 * cpu_s / n_pods for label, cpu_s in self._cpu.cpu_s(from_s, to_s).items()}
         own = {label: ms for label, ms in per_pod.items() if label not in _SERVERS}
         return own, {label: ms for label, ms in per_pod.items() if label in _SERVERS}
-
-    def _create(self, name: str, competitor: Competitor) -> None:
-        pod = manifests.pod(name, namespace=NAMESPACE, cpu="100m", memory="500Mi", scheduler_name=competitor.name)
-        self._api.post(f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
 
     def _clear(self) -> None:
         pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -164,29 +168,31 @@ def _wait_for_events(timeline: Timeline, count: int) -> None:
 
 
 @contextlib.contextmanager
-def _track(course: Course, folder: Path) -> Iterator[Track]:
+def _track(folder: Path) -> Iterator[Track]:
     control_plane, cpu = ControlPlane(ensure_programs(), folder, AUDIT_POLICY, _API_SERVER_FLAGS), CpuSampler()
     control_plane.start()
     try:
         control_plane.client().post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         grant_vane(control_plane.client(), VANE_USER)
         cpu.start()
-        yield Track(control_plane, course, folder, cpu)
+        yield Track(control_plane, folder, cpu)
     finally:
         cpu.stop()
         control_plane.stop()
 
 
-def race(course: Course, competitors: Sequence[Competitor]) -> list[Turn]:
+def race(heats: Sequence[Heat], competitors: Sequence[Competitor]) -> list[Turn]:
+    """Run the heats, which must be in order of nodes. Who decides nothing runs with plain Pods only."""
     turns = []
-    with tempfile.TemporaryDirectory() as folder, _track(course, Path(folder)) as track:
-        for n_nodes in sorted(course.n_nodes):
-            track.add_nodes(n_nodes)
-            for number in range(1, course.n_rounds + 1):
+    with tempfile.TemporaryDirectory() as folder, _track(Path(folder)) as track:
+        for heat in heats:
+            track.add_nodes(heat.n_nodes)
+            for number in range(1, heat.n_rounds + 1):
                 for competitor in competitors:
-                    turn = track.turn(competitor, number)
-                    print(turn.line(), flush=True)
-                    turns.append(turn)
+                    if competitor.decides or heat.kind == PLAIN.name:
+                        turn = track.turn(heat, competitor, number)
+                        print(turn.line(), flush=True)
+                        turns.append(turn)
     return turns
 
 
@@ -197,16 +203,28 @@ def main() -> None:
     parser.add_argument("--steady-pods", type=int, default=1_500, help="created at the steady rate")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rate", type=float, default=100.0, help="Pods created a second")
-    parser.add_argument("--quick", action="store_true", help="one round, 1,000 Pods and 300 more, the fewest nodes")
+    parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS), help="default: all")
+    parser.add_argument("--kind-pods", type=int, default=2_000, help="as --pods, for all kinds but plain")
+    parser.add_argument("--kind-steady-pods", type=int, default=500)
+    parser.add_argument("--kind-rounds", type=int, default=2)
+    parser.add_argument("--quick", action="store_true", help="one round each, 1,000 Pods or fewer, the fewest nodes")
     parser.add_argument("--write", action="store_true", help="renew benchmarks/RESULTS.json and RESULTS.md")
     given = parser.parse_args()
-    course = Course(given.nodes, given.rounds, given.pods, given.steady_pods, given.rate)
-    if given.quick:
-        course = Course([min(given.nodes)], 1, 1_000, 300, given.rate)
-    turns = race(course, [Limit(), KubeScheduler(), Vane()])
-    print(table(turns))
+    heats = _heats(given)
+    turns = race(heats, [Limit(), KubeScheduler(), Vane()])
+    print("\n\n".join(filter(None, (table(turns), table_of_kinds(turns)))))
     if given.write:
-        write(Path(__file__).parent, turns, course.n_backlog, course.rate_per_s)
+        courses = {heat.kind: (heat.n_backlog, heat.n_rounds) for heat in heats}
+        write(Path(__file__).parent, turns, courses, given.rate)
+
+
+def _heats(given: argparse.Namespace) -> list[Heat]:
+    nodes, plain = sorted(given.nodes), (given.rounds, given.pods, given.steady_pods, given.rate)
+    others = (given.kind_rounds, given.kind_pods, given.kind_steady_pods, given.rate)
+    if given.quick:
+        nodes, plain, others = nodes[:1], (1, 1_000, 300, given.rate), (1, 400, 100, given.rate)
+    heats = [Heat(PLAIN.name, n_nodes, *plain) for n_nodes in nodes if PLAIN.name in given.kinds]
+    return heats + [Heat(kind, nodes[-1], *others) for kind in given.kinds if kind != PLAIN.name]
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from benchmarks.race_kinds import PLAIN
 from scheduler import __version__
 
 KUBERNETES = "1.37.1"
@@ -26,6 +27,17 @@ create-to-bound is from the request to the answer to the bind. Times are from th
 Vane's binder process alone, told where to bind: one bind and one Event for each Pod, nothing watched or decided. Nobody
 is throttled, neither by its client nor by the API server (priority and fairness off), Events are on, leader election is
 off. Vane runs without rules. `make bench` repeats this."""
+
+_KINDS = """\
+## Kinds of Pods
+
+{table}
+
+The same with Pods that ask for more, on nodes in three zones: {sizes}. The limit is that of plain Pods. *spread*: a
+hard constraint over the zones, maxSkew 5. *anti-affinity*: no two of a set on a host. *preferred-affinity*: rather in
+the zone of the others. Sets are of 1,000 Pods. *mix*: these three and plain Pods in turn. After each turn every Pod has
+a node, and zones and hosts are looked at: who breaks a hard constraint, or leaves less than nine tenths of a set that
+wants to be together in one zone, has no figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,7 @@ class Steady:
 class Turn:
     """One competitor's turn; `steady` is None for the limit, which waits for nobody's Pods."""
 
+    kind: str
     competitor: str
     n_nodes: int
     number: int
@@ -70,7 +83,8 @@ class Turn:
     def line(self) -> str:
         burst, steady = self.burst, self.steady
         text = (
-            f"{self.n_nodes} nodes, round {self.number}, {self.competitor}: {burst.binds_per_s:.0f} binds/s, "
+            f"{self.kind}, {self.n_nodes} nodes, round {self.number}, {self.competitor}: "
+            f"{burst.binds_per_s:.0f} binds/s, "
             f"{burst.done_per_s:.0f} with Events, "
             f"{burst.cpu_ms_per_pod:.2f} CPU-ms per Pod ({_parts(burst)}; servers {burst.servers_cpu_ms_per_pod:.2f}), "
             f"{burst.events_per_pod:.2f} Events per Pod, {burst.rss_mib:.0f} MiB, "
@@ -89,20 +103,36 @@ def _parts(part: Burst | Steady) -> str:
 
 
 def table(turns: Sequence[Turn]) -> str:
-    """Return a Markdown table, one row for each number of nodes and competitor."""
-    rows = [
-        ["nodes", "", "binds/s", "of kube-scheduler", "of the limit", "with Events/s", "CPU-ms/Pod",
-         "steady CPU-ms/Pod", "p50 ms", "p99 ms", "RSS MiB", "PSS MiB", "servers' CPU-ms/Pod"]
-    ]  # fmt: skip
-    for n_nodes in sorted({turn.n_nodes for turn in turns}):
-        here = [turn for turn in turns if turn.n_nodes == n_nodes]
-        rows += [_row(here, name) for name in dict.fromkeys(turn.competitor for turn in here)]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+    """Return plain Pods' Markdown table, one row for each number of nodes and competitor; "" if there were none."""
+    heads = ["nodes", "", "binds/s", "of kube-scheduler", "of the limit", "with Events/s", "CPU-ms/Pod",
+             "steady CPU-ms/Pod", "p50 ms", "p99 ms", "RSS MiB", "PSS MiB", "servers' CPU-ms/Pod"]  # fmt: skip
+    plain = [turn for turn in turns if turn.kind == PLAIN.name]
+    rows = []
+    for n_nodes in sorted({turn.n_nodes for turn in plain}):
+        here = [turn for turn in plain if turn.n_nodes == n_nodes]
+        for name in dict.fromkeys(turn.competitor for turn in here):
+            its = _Medians(here, name)
+            memory = [its.burst("rss_mib", 0), its.burst("pss_mib", 0), its.burst("servers_cpu_ms_per_pod", 2)]
+            rows.append([f"{n_nodes:,}", name, *its.rates(), its.burst("done_per_s", 0), *its.costs(), *memory])
+    return _markdown(heads, rows)
 
 
-def write(folder: Path, turns: Sequence[Turn], n_pods: int, rate_per_s: float) -> None:
-    """Write RESULTS.json and RESULTS.md."""
+def table_of_kinds(turns: Sequence[Turn]) -> str:
+    """Return the other kinds' Markdown table, one row for each kind and competitor; "" if there were none."""
+    heads = ["kind", "nodes", "", "binds/s", "of kube-scheduler", "of the limit", "CPU-ms/Pod", "steady CPU-ms/Pod",
+             "p50 ms", "p99 ms"]  # fmt: skip
+    rows = []
+    for kind, n_nodes in dict.fromkeys((turn.kind, turn.n_nodes) for turn in turns if turn.kind != PLAIN.name):
+        here = [turn for turn in turns if turn.kind == kind and turn.n_nodes == n_nodes]
+        limit = [turn for turn in turns if turn.competitor == "limit" and turn.n_nodes == n_nodes]
+        for name in dict.fromkeys(turn.competitor for turn in here):
+            its = _Medians([*here, *limit], name)
+            rows.append([kind, f"{n_nodes:,}", name, *its.rates(), *its.costs()])
+    return _markdown(heads, rows)
+
+
+def write(folder: Path, turns: Sequence[Turn], courses: Mapping[str, tuple[int, int]], rate_per_s: float) -> None:
+    """Write RESULTS.json and RESULTS.md; `courses` has the Pods of the backlog and the rounds of each kind."""
     about = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": _machine(),
@@ -112,45 +142,65 @@ def write(folder: Path, turns: Sequence[Turn], n_pods: int, rate_per_s: float) -
     }
     content = {**about, "turns": [asdict(turn) for turn in turns]}
     (folder / "RESULTS.json").write_bytes(msgspec.json.format(msgspec.json.encode(content)) + b"\n")
-    method = _METHOD.format(
-        kubernetes=KUBERNETES, n_rounds=max(turn.number for turn in turns), n_pods=n_pods, rate=rate_per_s
-    )
     strangers = max(turn.burst.strangers for turn in turns)
-    text = (
-        f"# Vane beside kube-scheduler\n\n{table(turns)}\n\n{about['machine']}, {about['date']}, "
+    conditions = (
+        f"{about['machine']}, {about['date']}, "
         f"Vane {__version__}, kube-scheduler {KUBERNETES}. Ratios of one run can be compared, absolute figures only "
-        f"on one machine. Programs foreign to the race took at most {strangers:.1%} of the machine in any turn.\n\n"
-        f"{method}\n"
+        f"on one machine. Programs foreign to the race took at most {strangers:.1%} of the machine in any turn."
     )
-    (folder / "RESULTS.md").write_text(text)
+    parts = ["# Vane beside kube-scheduler", table(turns), conditions]
+    if PLAIN.name in courses:
+        n_pods, n_rounds = courses[PLAIN.name]
+        parts.append(_METHOD.format(kubernetes=KUBERNETES, n_rounds=n_rounds, n_pods=n_pods, rate=rate_per_s))
+    sizes = {course for kind, course in courses.items() if kind != PLAIN.name}
+    if sizes:
+        told = "; ".join(f"a backlog of {n_pods:,} Pods, {n_rounds} rounds" for n_pods, n_rounds in sorted(sizes))
+        parts.append(_KINDS.format(table=table_of_kinds(turns), sizes=told))
+    (folder / "RESULTS.md").write_text("\n\n".join(filter(None, parts)) + "\n")
 
 
-def _row(turns: Sequence[Turn], name: str) -> list[str]:
-    def median(of: Callable[[Turn], float | None], competitor: str = name) -> float | None:
-        found = [value for turn in turns if turn.competitor == competitor and (value := of(turn)) is not None]
-        return statistics.median(found) if found else None
+class _Medians:
+    """Medians over the rounds of one competitor, as text, "" where it has no such figure."""
 
-    def steady(field: str) -> float | None:
-        return median(lambda turn: None if turn.steady is None else float(getattr(turn.steady, field)))
+    def __init__(self, turns: Sequence[Turn], name: str) -> None:
+        self._turns = turns
+        self._name = name
 
-    def binds(turn: Turn) -> float:
-        return turn.burst.binds_per_s
+    def rates(self) -> list[str]:
+        """Return binds a second, and their ratios to those of kube-scheduler and of the limit."""
+        own, other, limit = (self._binds_per_s(name) for name in (self._name, "kube-scheduler", "limit"))
+        return [_figure(own, 0), _ratio(own, other), _ratio(own, limit)]
 
-    return [
-        f"{turns[0].n_nodes:,}",
-        name,
-        _figure(median(binds), 0),
-        _ratio(median(binds), median(binds, "kube-scheduler")),
-        _ratio(median(binds), median(binds, "limit")),
-        _figure(median(lambda turn: turn.burst.done_per_s), 0),
-        _figure(median(lambda turn: turn.burst.cpu_ms_per_pod), 2),
-        _figure(steady("cpu_ms_per_pod"), 2),
-        _figure(steady("latency_p50_ms"), 1),
-        _figure(steady("latency_p99_ms"), 1),
-        _figure(median(lambda turn: turn.burst.rss_mib), 0),
-        _figure(median(lambda turn: turn.burst.pss_mib), 0),
-        _figure(median(lambda turn: turn.burst.servers_cpu_ms_per_pod), 2),
-    ]
+    def costs(self) -> list[str]:
+        """Return CPU time per Pod in the burst and at the steady rate, and the latencies there."""
+        return [
+            self.burst("cpu_ms_per_pod", 2),
+            self._steady("cpu_ms_per_pod", 2),
+            self._steady("latency_p50_ms", 1),
+            self._steady("latency_p99_ms", 1),
+        ]
+
+    def burst(self, field: str, digits: int) -> str:
+        found = [float(getattr(turn.burst, field)) for turn in self._turns if turn.competitor == self._name]
+        return _figure(_median(found), digits)
+
+    def _steady(self, field: str, digits: int) -> str:
+        steady = [turn.steady for turn in self._turns if turn.competitor == self._name and turn.steady is not None]
+        return _figure(_median([float(getattr(one, field)) for one in steady]), digits)
+
+    def _binds_per_s(self, name: str) -> float | None:
+        return _median([turn.burst.binds_per_s for turn in self._turns if turn.competitor == name])
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    lines = ["| " + " | ".join(row) + " |" for row in (heads, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
 
 
 def _figure(value: float | None, digits: int) -> str:
