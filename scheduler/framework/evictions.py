@@ -91,10 +91,8 @@ class Evictions:
                 state = state if tally is None else tally.without(tally.below)
                 found = run.ask(plugin, state, emptied, ALL_ROWS, standing.shape)
                 standing = sifted(plugin.name, found, standing, refusals)
-            elif plugin.freed_by is FreedBy.ITS_ROW:
-                for rejection in run.ask(plugin, state, run.snapshot, ALL_ROWS, standing.shape):
-                    standing &= ~rejection.mask
             else:
+                # It may refuse a node once it is emptied, as where a volume has to be attached anew, and would be told.
                 break
         return refusals
 

@@ -37,6 +37,22 @@ class Local(Crowded):
     freed_by = FreedBy.ITS_ROW
 
 
+class Sociable(FilterPlugin):
+    """Refuses nodes without Pods: such a plugin minds that Pods leave."""
+
+    freed_by = FreedBy.ITS_ROW
+
+    def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        return [Rejection(snapshot.nodes.n_pods[rows] == 0, Code.UNSCHEDULABLE, "too lonely")]
+
+
+class Unmoved(FilterPlugin):
+    freed_by = FreedBy.NOTHING
+
+    def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        return [Rejection(np.ones(len(snapshot.nodes.alive[rows]), dtype=np.bool_), Code.UNSCHEDULABLE, "never")]
+
+
 class Room(Crowded):
     """The same said to read only columns, which spares moving Pods."""
 
@@ -51,8 +67,10 @@ NODES = [make_node(f"n{i}", cpu="2") for i in range(3)]
 PODS = [make_pod(f"p{i}{k}", node=f"n{i}", cpu="1", priority=k) for i in range(3) for k in range(2)]
 
 
-def evictions_of(plugin: FilterPlugin, pod: PodInfo, nominated: Sequence[PodInfo] = ()) -> tuple[Snapshot, Evictions]:
-    profile = Profile.build("vane", [*default_chain(), Enabled(plugin)])
+def evictions_of(
+    plugin: FilterPlugin, pod: PodInfo, nominated: Sequence[PodInfo] = (), also: Sequence[FilterPlugin] = ()
+) -> tuple[Snapshot, Evictions]:
+    profile = Profile.build("vane", [*default_chain(), *map(Enabled, (plugin, *also))])
     snapshot = Snapshot(cluster_of(NODES, [*PODS, *nominated]), NO_SIGNALS, 0.0)
     run = filter_phase(pod, snapshot, profile, None, UNOBSERVED).run
     assert run is not None
@@ -112,3 +130,13 @@ def test_what_cannot_be_freed_is_found_in_columns() -> None:
     assert [(one.plugin, one.reason, one.mask.tolist()) for one in refusals] == [
         ("NodeResourcesFit", "Insufficient cpu", [False, True, True])
     ]
+
+
+def test_who_may_mind_that_pods_leave_is_asked_before_those_that_come_after_it() -> None:
+    snapshot, evictions = evictions_of(Sociable(), make_pod("target", cpu="1", priority=9), also=[Unmoved()])
+    nobody = np.zeros_like(snapshot.nodes.n_pods)
+
+    _, reasons = needed(snapshot, evictions)
+
+    assert evictions.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody) == []
+    assert reasons == {row: {"too lonely"} for row in range(3)}
