@@ -196,7 +196,9 @@ def _found_postfilter(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Pro
         fields["nomination"] = "acceptable" if node in (expected.get("acceptable_nodes") or ()) else node
     filtered = filter_phase(pod, snapshot, profile, None, UNOBSERVED)
     preemption = next((plugin for plugin in profile.postfilter if isinstance(plugin, DefaultPreemption)), None)
-    if preemption is None or filtered.run is None:
+    before = filtered.diagnosis.prefilter
+    is_over = before is not None and before.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    if preemption is None or filtered.run is None or is_over:
         return fields
     search = preemption.search(pod, snapshot, filtered.diagnosis, Evictions(filtered.run))
     names = snapshot.nodes.names
@@ -210,7 +212,22 @@ def _found_postfilter(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Pro
     fields["non_candidates"] = {
         name: {"code": one[1].label, "reasons": sorted(one[2])} for name, one in found.items() if one is not None
     }
-    return fields
+    return (
+        fields
+        if expected.get("deterministic", True)
+        else fields | _with_untried(fields, _expected_postfilter(expected))
+    )
+
+
+def _with_untried(found: Fields, expected: Fields) -> Fields:
+    """Return what was found of nodes, and of those that were not tried what is expected: not all have to be."""
+    fields = ("candidates", "non_candidates")
+    untried = expected.get("candidates", {}).keys() - found["candidates"].keys()
+    untried |= expected.get("non_candidates", {}).keys() - found["non_candidates"].keys()
+    return {
+        field: found[field] | {name: one for name, one in expected.get(field, {}).items() if name in untried}
+        for field in fields
+    }
 
 
 def _told(case: Case, decision: Decision) -> str:

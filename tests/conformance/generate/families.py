@@ -53,6 +53,8 @@ _PLAIN: Mapping[str, Sequence[Part]] = {
     "oddnodes": (boundaries.node_affinity, boundaries.tolerations),
     "preemption": (preemption.full_nodes,),
     "budgets": (preemption.full_nodes, preemption.budgets),
+    "overlapping": (preemption.full_nodes, preemption.overlapping_budgets),
+    "plainvictims": (preemption.full_nodes, preemption.plain_victims, preemption.overlapping_budgets),
     "terminating": (preemption.full_nodes, preemption.terminating, preemption.own_nomination),
     "never": (preemption.full_nodes, preemption.never),
     "nominated": (preemption.full_nodes, preemption.own_nomination),
@@ -63,14 +65,15 @@ _COMBINED: Sequence[Part] = (
     nodes.taints, nodes.cordons, nodes.node_affinity, nodes.ports, nodes.images, nodes.features, resources.scalars,
     resources.many_containers, resources.pod_level, resources.resized, neighbours.spread, neighbours.pod_affinity,
     neighbours.default_spreading, volumes.bound, volumes.local, volumes.provisioned, volumes.disks, volumes.limits,
-    boundaries.names, boundaries.layered, boundaries.spread, boundaries.pod_affinity, boundaries.node_affinity,
+    storage.migrated, storage.classes, boundaries.names, boundaries.layered, boundaries.spread,
+    boundaries.pod_affinity, boundaries.node_affinity,
     boundaries.tolerations, preemption.other_nominations, preemption.own_nomination, preemption.budgets,
 )  # fmt: skip
 
 _CROWDED: Sequence[Part] = (
     nodes.taints, nodes.node_affinity, nodes.ports, neighbours.spread, neighbours.pod_affinity, volumes.one_pod_only,
     volumes.disks, volumes.limits, resources.scalars, boundaries.spread, boundaries.pod_affinity,
-    boundaries.other_schedulers, preemption.budgets, preemption.terminating,
+    boundaries.other_schedulers, storage.shared, preemption.plain_victims, preemption.budgets, preemption.terminating,
     preemption.other_nominations, preemption.own_nomination,
 )  # fmt: skip
 

@@ -176,3 +176,5 @@ def features(draw: Draw) -> None:
 
 def gates(draw: Draw) -> None:
     draw.target["spec"]["schedulingGates"] = [{"name": name} for name in draw.some(("a/x", "b/y", "c/z"), 0, 2)]
+    if draw.often(0.5):
+        draw.target["status"]["nominatedNodeName"] = draw.node_name()

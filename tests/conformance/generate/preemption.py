@@ -51,6 +51,39 @@ def budgets(draw: Draw) -> None:
             )
 
 
+def overlapping_budgets(draw: Draw) -> None:
+    """Add budgets of every selector, several for one Pod: which of them is charged first is chance."""
+    app = draw.pick(APPS)
+    selectors: tuple[Fields, ...] = (
+        {}, {"matchLabels": {"app": app}},
+        {"matchExpressions": [{"key": "app", "operator": "In", "values": [app, "x"]}]},
+        {"matchExpressions": [{"key": "app", "operator": "Exists"}]}, {"matchLabels": {"app": "nobody"}},
+        {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]},
+    )  # fmt: skip
+    for i, selector in enumerate(draw.some(selectors, 1, 3)):
+        allowed = draw.pick((0, 0, 1, 5, -1))
+        status: Fields = {"disruptionsAllowed": allowed, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3}
+        spec: Fields = {"minAvailable": 1} | ({"selector": selector} if draw.often(0.9) else {})
+        metadata = {"name": f"pdb-{i}", "namespace": draw.pick(("default", "default", "team-a"))}
+        draw.add("poddisruptionbudgets", {"metadata": metadata, "spec": spec, "status": status})
+
+
+def plain_victims(draw: Draw) -> None:
+    """Let some Pods have no start, no labels, the target's own priority, or the lowest and highest there are."""
+    own = draw.target["spec"].get("priority", 0)
+    for pod in draw.some(draw.placed):
+        if draw.often(0.4):
+            del pod["status"]["startTime"]
+        if draw.often(0.3):
+            del pod["metadata"]["labels"]
+        if draw.often(0.5):
+            pod["spec"]["priority"] = draw.pick((own, own - 1, own + 1, -(2**31), 2_000_001_000))
+    if draw.often(0.2):
+        draw.target["spec"]["priority"] = draw.pick((2_000_001_000, -(2**31), 0))
+    elif draw.often(0.1):
+        del draw.target["spec"]["priority"]
+
+
 def terminating(draw: Draw) -> None:
     for pod in draw.some(draw.placed, 0, 6):
         pod["metadata"] |= {"deletionTimestamp": moment(0), "deletionGracePeriodSeconds": 30}

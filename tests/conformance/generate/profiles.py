@@ -16,7 +16,7 @@ _CAN_BE_DISABLED = (
     "VolumeRestrictions", "NodeVolumeLimits", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
     "NodeDeclaredFeatures", "NodeResourcesBalancedAllocation", "ImageLocality", "DefaultPreemption",
 )  # fmt: skip
-_RESOURCES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu")
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", "nvidia.com/gpu", "hugepages-2Mi")
 
 
 _FILTERS = (
@@ -83,7 +83,7 @@ def another_profile(draw: Draw) -> None:
     """Weigh, leave out or configure plugins; without the part the case has no profile and means the default one."""
     plugins: Fields = {}
     if draw.often(0.5):
-        weighed = [{"name": name, "weight": draw.count(1, 20)} for name in draw.some(_SCORERS, 1, 3)]
+        weighed = [{"name": name, "weight": draw.pick((1, 2, 17, 100))} for name in draw.some(_SCORERS, 1, 3)]
         plugins["multiPoint"] = {"enabled": weighed}
     if draw.often(0.4):
         named = {one["name"] for one in plugins.get("multiPoint", {}).get("enabled", [])}
@@ -92,7 +92,8 @@ def another_profile(draw: Draw) -> None:
     disabled = {one["name"] for one in plugins.get("multiPoint", {}).get("disabled", [])}
     makers = {
         "NodeResourcesFit": _fit, "NodeResourcesBalancedAllocation": _balance, "NodeAffinity": _added_affinity,
-        "InterPodAffinity": _inter_pod, "PodTopologySpread": _spread,
+        "InterPodAffinity": _inter_pod, "PodTopologySpread": _spread, "VolumeBinding": _binding,
+        "DefaultPreemption": _preemption,
     }  # fmt: skip
     chosen = draw.some([name for name in makers if name not in disabled], 1, 3)
     configs = [{"name": name, "args": makers[name](draw)} for name in chosen]
@@ -100,19 +101,36 @@ def another_profile(draw: Draw) -> None:
 
 
 def _weighed(draw: Draw, greatest: int) -> list[Fields]:
-    return [{"name": name, "weight": draw.count(1, greatest)} for name in draw.some(_RESOURCES, 1, 3)]
+    weights = (1, greatest, max(1, greatest // 3))
+    return [{"name": name, "weight": draw.pick(weights)} for name in draw.some(_RESOURCES, 1, 4)]
 
 
 def _fit(draw: Draw) -> Fields:
     strategy: Fields = {"type": draw.pick(("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"))}
-    strategy["resources"] = _weighed(draw, 10)
+    strategy["resources"] = _weighed(draw, 100)
     if strategy["type"] == "RequestedToCapacityRatio":
-        uses = sorted(draw.some((0, 20, 50, 80, 100), 2, 4))
-        strategy["requestedToCapacityRatio"] = {
-            "shape": [{"utilization": use, "score": draw.count(0, 10)} for use in uses]
-        }
-    ignored = {"ignoredResources": ["nvidia.com/gpu"]} if draw.often(0.3) else {}
-    return {"scoringStrategy": strategy, **ignored}
+        strategy["requestedToCapacityRatio"] = {"shape": _shape(draw)}
+    args: Fields = {"scoringStrategy": strategy}
+    if draw.often(0.3):
+        args["ignoredResources"] = draw.some(("nvidia.com/gpu", "example.com/no"), 1)
+    if draw.often(0.2):
+        args["ignoredResourceGroups"] = draw.some(("nvidia.com", "example.com"), 1)
+    return args
+
+
+def _shape(draw: Draw) -> list[Fields]:
+    uses = sorted(draw.some(range(101), 1, 12) if draw.often(0.5) else draw.some((0, 1, 20, 50, 80, 99, 100), 1))
+    return [{"utilization": use, "score": draw.count(0, 10)} for use in uses]
+
+
+def _binding(draw: Draw) -> Fields:
+    return {"shape": _shape(draw), "bindTimeoutSeconds": draw.pick((0, 1, 600))}
+
+
+def _preemption(draw: Draw) -> Fields:
+    """Return how many nodes are tried; which ones is chance where that is not all."""
+    percentage, absolute = draw.pick(((0, 1), (100, 0), (10, 1), (50, 0), (1, 3), (100, 1000)))
+    return {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}
 
 
 def _balance(draw: Draw) -> Fields:
@@ -135,10 +153,10 @@ def _inter_pod(draw: Draw) -> Fields:
 def _spread(draw: Draw) -> Fields:
     constraints = [
         {
-            "maxSkew": draw.count(1, 3),
+            "maxSkew": draw.pick((1, 2, 3, 2**31 - 1)),
             "topologyKey": key,
             "whenUnsatisfiable": draw.pick(("DoNotSchedule", "ScheduleAnyway")),
         }
-        for key in draw.some((ZONE, HOST), 0, 2)
+        for key in draw.some((ZONE, HOST, "rack", "nobody-has-this"), 0, 3)
     ]
     return {"defaultingType": "List", "defaultConstraints": constraints}

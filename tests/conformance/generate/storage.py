@@ -7,9 +7,11 @@ from tests.conformance.generate.volumes import (
     DRIVER,
     MIGRATED,
     bound_claim,
+    csi_driver,
     make_claim,
     make_volume,
     places,
+    register,
     storage_class,
     use,
 )
@@ -43,8 +45,7 @@ def migrated(draw: Draw) -> None:
             limit = {"allocatable": {"count": draw.count(0, 2)}} if draw.often(0.6) else {}
             drivers.append({"name": driver, "nodeID": "x", "topologyKeys": None, **limit})
         if draw.often(0.85):
-            metadata: Fields = {"name": name_of(node), "annotations": {MIGRATED: ",".join(draw.some(_IN_TREE, 3))}}
-            draw.add("csinodes", {"metadata": metadata, "spec": {"drivers": drivers}})
+            register(draw, node, drivers)["metadata"]["annotations"] = {MIGRATED: ",".join(draw.some(_IN_TREE, 3))}
     for i, pod in enumerate([draw.target, *draw.some(draw.placed)]):
         _use_in_tree(draw, pod, i, zones)
 
@@ -98,7 +99,7 @@ def classes(draw: Draw) -> None:
     storage_class(draw, "second", **_topologies(draw))
     for i in range(draw.count(2, 10)):
         kind = draw.pick(("first", "first", "second"))
-        volume = make_volume(draw, f"pv-{i}", f"{draw.pick((1, 5, 10)) * 1024 + i}Mi", kind)
+        volume = make_volume(draw, f"vol-{i}", f"{draw.pick((1, 5, 10)) * 1024 + i}Mi", kind)
         if draw.often(0.6):
             volume["spec"]["nodeAffinity"] = places(draw)
         volume["spec"]["accessModes"] = draw.some(("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"), 1)
@@ -150,7 +151,7 @@ def _choose(draw: Draw, claim: Fields) -> None:
 def pools(draw: Draw) -> None:
     """Let several pools of storage be for one node: which one counts is chance where they differ."""
     storage_class(draw, "pooled")
-    draw.add("csidrivers", {"metadata": {"name": DRIVER}, "spec": {"storageCapacity": True}})
+    csi_driver(draw, DRIVER, storageCapacity=True)
     size = draw.pick(("1Gi", "10Gi", "100Gi"))
     alike = draw.often(0.6)
     for i in range(draw.count(1, 4)):
@@ -177,7 +178,8 @@ def shared(draw: Draw) -> None:
         driver: Fields = {"name": DRIVER, "nodeID": "x", "topologyKeys": None}
         if draw.often(0.8):
             driver["allocatable"] = {"count": draw.count(0, 2)}
-        draw.add("csinodes", {"metadata": {"name": name_of(node)}, "spec": {"drivers": [driver]}})
+        register(draw, node, [driver])
+    csi_driver(draw, DRIVER, preventPodSchedulingIfMissing=draw.often(0.3))
     there = [name_of(claim) for claim in draw.objects["persistentvolumeclaims"]]
     for pod in [draw.target, *draw.some(draw.placed, 1)]:
         pod["metadata"]["namespace"] = "default"

@@ -65,6 +65,22 @@ def use(pod: Fields, claim: str) -> None:
     volumes.append({"name": f"v{len(volumes)}", "persistentVolumeClaim": {"claimName": claim}})
 
 
+def csi_driver(draw: Draw, name: str, **spec: Any) -> None:
+    """Add a driver, or to what is known of it what it lacks."""
+    known = [found for found in draw.objects.get("csidrivers", []) if name_of(found) == name]
+    found = known[0] if known else draw.add("csidrivers", {"metadata": {"name": name}, "spec": {}})
+    found["spec"] = spec | found["spec"]
+
+
+def register(draw: Draw, node: Fields, drivers: list[Fields]) -> Fields:
+    """Return the CSINode of a node, to which the drivers have been added that were not there."""
+    known = [found for found in draw.objects.get("csinodes", []) if name_of(found) == name_of(node)]
+    found = known[0] if known else draw.add("csinodes", {"metadata": {"name": name_of(node)}, "spec": {"drivers": []}})
+    there = {driver["name"] for driver in found["spec"]["drivers"]}
+    found["spec"]["drivers"] += [driver for driver in drivers if driver["name"] not in there]
+    return found
+
+
 def places(draw: Draw) -> Fields:
     """Return a node affinity of a volume."""
     zones = {"key": ZONE, "operator": "In", "values": draw.some(("z1", "z2", "z3"), 1, 2)}
@@ -151,8 +167,7 @@ def provisioned(draw: Draw) -> None:
         more["allowedTopologies"] = [{"matchLabelExpressions": [{"key": ZONE, "values": values}]}]
     storage_class(draw, "made", **more)
     if draw.often(0.7):
-        spec = {"storageCapacity": draw.often(0.85)}
-        draw.add("csidrivers", {"metadata": {"name": DRIVER}, "spec": spec})
+        csi_driver(draw, DRIVER, storageCapacity=draw.often(0.85))
         everywhere: list[Fields] = [{}]
         zones: list[Fields] = [{"matchLabels": {ZONE: zone}} for zone in draw.some(("z1", "z2", "z3"), 1)]
         for i, topology in enumerate(draw.pick((everywhere, zones, zones))):
@@ -219,19 +234,17 @@ def limits(draw: Draw) -> None:
     """Limit what drivers attach; some nodes lack a driver, which `preventPodSchedulingIfMissing` makes matter."""
     draw.tags.append("limits")
     for driver in (DRIVER, _AWS):
-        if all(name_of(found) != driver for found in draw.objects.get("csidrivers", [])) and draw.often(0.6):
-            spec = {"preventPodSchedulingIfMissing": draw.often(0.7)}
-            draw.add("csidrivers", {"metadata": {"name": driver}, "spec": spec})
+        if draw.often(0.6):
+            csi_driver(draw, driver, preventPodSchedulingIfMissing=draw.often(0.7))
     for node in draw.nodes:
         if draw.often(0.85):
             drivers: list[Fields] = []
             for driver in draw.some((DRIVER, _AWS), 1):
                 limit = {"allocatable": {"count": draw.count(0, 3)}} if draw.often(0.85) else {}
                 drivers.append({"name": driver, "nodeID": "x", "topologyKeys": None, **limit})
-            metadata: Fields = {"name": name_of(node)}
+            metadata = register(draw, node, drivers)["metadata"]
             if draw.often(0.7):
                 metadata["annotations"] = {MIGRATED: draw.pick(("kubernetes.io/aws-ebs", "kubernetes.io/gce-pd", ""))}
-            draw.add("csinodes", {"metadata": metadata, "spec": {"drivers": drivers}})
     for i, pod in enumerate(draw.some(draw.placed, 1)):
         _use_limited(draw, pod, f"held-{i}")
     _use_limited(draw, draw.target, "wanted")
