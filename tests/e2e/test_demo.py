@@ -74,9 +74,9 @@ class Demo:
 def schedulers(folder: Path) -> list[str]:
     """Return the command lines of all processes that were given files of a demo in this folder."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):  # no further: a process that ends meanwhile would end the search
         try:
-            line = path.read_bytes().replace(b"\0", b" ").decode()
+            line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
             continue  # ended meanwhile
         if f"{folder}/vane-demo-" in line:

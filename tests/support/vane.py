@@ -17,7 +17,7 @@ import yaml
 
 from tests.support.kubeapi import KubeApi
 from tests.support.ports import free_port
-from tests.support.process import Process
+from tests.support.process import Process, ProcessError
 from tests.support.waiting import wait_until
 
 _DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -82,7 +82,11 @@ class VaneProcess:
 
     def start(self, timeout: float = 30.0) -> None:
         self.process.start()
-        self.process.wait_ready(self.is_ready, timeout)
+        try:
+            self.process.wait_ready(self.is_ready, timeout)
+        except ProcessError as error:
+            error.add_note(f"/readyz says: {self._refusal('readyz')}")
+            raise
 
     def stop(self) -> None:
         self.process.stop()
@@ -98,6 +102,18 @@ class VaneProcess:
                 return str(answer.read().decode())
         except OSError:
             return ""
+
+    def _refusal(self, path: str) -> str:
+        """Return what a page says that is answered with an error, or why there is none."""
+        context = ssl._create_unverified_context()  # noqa: SLF001 - as below
+        try:
+            with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/{path}", timeout=5, context=context):
+                return "ok, by now"
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.read().decode()
+        except OSError as error:
+            return str(error)
 
     def call(self, path: str, body: object) -> tuple[int, Any]:
         """Post JSON, and return the status and the JSON of the answer."""
