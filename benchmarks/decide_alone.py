@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import sys
 import time
 
 import msgspec
 import numpy as np
 
+from scheduler.app.run import SWITCH_INTERVAL_S
 from scheduler.framework.decide import decide
 from scheduler.framework.profile import Profile
 from scheduler.framework.record import record_of
@@ -110,6 +112,13 @@ def make_pod(i: int) -> PodInfo:
     return PodInfo(pod)
 
 
+def settle_as_running() -> None:
+    """Have the interpreter as the deciding thread of `vane run` has it, once the first lists are in."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()
+
+
 def measure(n_nodes: int, n_rules: int, n_pods: int) -> dict[str, list[float]]:
     """Return seconds per Pod of each step."""
     profile = Profile.build("vane", default_chain())
@@ -117,8 +126,7 @@ def measure(n_nodes: int, n_rules: int, n_pods: int) -> dict[str, list[float]]:
     now_s = 1_000.0
     store = make_store(n_rules, state, now_s)
     pods = [make_pod(i) for i in range(n_pods + 50)]
-    gc.collect()
-    gc.freeze()
+    settle_as_running()
     took: dict[str, list[float]] = {"freeze": [], "decide": [], "record": [], "assume": []}
     for pod in pods:
         began = time.perf_counter()

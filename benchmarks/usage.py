@@ -48,6 +48,18 @@ def label(pid: int) -> str:
     return words[words.index("-m") + 1] if "-m" in words else Path(words[0]).name
 
 
+class Bystanders:
+    """What others do on the machine while this process works alone, without any below it."""
+
+    def __init__(self) -> None:
+        self._began = wall_clock_s(), _machine_cpu_s(), time.process_time()
+
+    def share(self) -> float:
+        """Return what part of the machine, 0..1, went to others since this was made."""
+        passed_s, all_s, ours_s = np.array((wall_clock_s(), _machine_cpu_s(), time.process_time())) - self._began
+        return float(max(0.0, all_s - ours_s) / (passed_s * (os.cpu_count() or 1)))
+
+
 class CpuSampler:
     """Notes the CPU time of every process below this one, and of the machine, 20 times a second, from a thread."""
 

@@ -54,7 +54,7 @@ from scheduler.signals.loader import RuleLoader
 
 log = logging.getLogger(__name__)
 
-_SWITCH_INTERVAL_S = 0.0005
+SWITCH_INTERVAL_S = 0.0005
 _DRAIN_EVENTS_S = 1.0
 _STOP_REFLECTOR_S = 0.1
 _RELEASE_S = 2.0
@@ -135,7 +135,7 @@ class _Run:
         self._elector: Elector | None = None
 
     def run(self) -> int:
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.disable()  # until the first lists are in: see SchedulingLoop
         self._binder.start(self._outside.clusters)
         pids = {"deciding": os.getpid(), "binder": self._binder.pid}

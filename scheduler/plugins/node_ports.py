@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+import math
+from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +22,8 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 EVERY_ADDRESS = "0.0.0.0"
 """Conflicts with every address; `::` is an address like any other, as in kube-scheduler."""
 
+K = TypeVar("K", bound=Hashable)
+
 Port = tuple[str, str, int]
 """(protocol, host IP, host port)."""
 
@@ -30,10 +34,12 @@ _NOWHERE: IntArray = np.zeros(0, dtype=np.int64)
 class _Port:
     """Who holds one (protocol, port): Pods by host address and row; `rows` keeps answers until a change.
 
-    `n_shared` is on how many rows, address by address, two Pods or more hold it.
+    `of_priority` holds the same by priority and host address. `n_shared` is on how many rows, address by address, two
+    Pods or more hold it.
     """
 
     n_pods: dict[str, dict[int, int]] = field(default_factory=dict)
+    of_priority: dict[tuple[int, str], dict[int, int]] = field(default_factory=dict)
     rows: dict[str, IntArray] = field(default_factory=dict)
     n_shared: int = 0
 
@@ -58,20 +64,18 @@ class HostPorts(Index):
             port = self._ports.setdefault((protocol, number), _Port())
             holders = port.n_pods.setdefault(address, {})
             holders[row] = holders.get(row, 0) + 1
+            alike = port.of_priority.setdefault((pod.priority, address), {})
+            alike[row] = alike.get(row, 0) + 1
             port.n_shared += holders[row] == 2
             port.rows.clear()
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         for protocol, address, number in pod.host_ports:
             port = self._ports[protocol, number]
-            holders = port.n_pods[address]
-            holders[row] -= 1
-            port.n_shared -= holders[row] == 1
+            port.n_shared -= port.n_pods[address][row] == 2
             port.rows.clear()
-            if holders[row] == 0:
-                del holders[row]
-            if not holders:
-                del port.n_pods[address]
+            _take(port.n_pods, address, row)
+            _take(port.of_priority, (pod.priority, address), row)
             if not port.n_pods:
                 del self._ports[protocol, number]
 
@@ -99,15 +103,19 @@ class HostPorts(Index):
         port = self._ports.get((protocol, number))
         return port is not None and port.n_shared > 0
 
-    def n_conflicts(self, wanted: Sequence[Port], n_rows: int) -> IntArray:
-        """Return int64 (n_rows,): the ports held on each row that conflict with the wanted ones, Pod by Pod."""
+    def n_conflicts(self, wanted: Sequence[Port], n_rows: int, below: float = math.inf) -> IntArray:
+        """Return int64 (n_rows,): the ports held on each row that conflict with the wanted ones, Pod by Pod.
+
+        Only of Pods whose priority is lower than `below`.
+        """
         found = np.zeros(n_rows, dtype=np.int64)
         for protocol, address, number in wanted:
             port = self._ports.get((protocol, number), _Port())
-            for one in port.against(address):
-                holders = port.n_pods.get(one, {})
-                rows = np.fromiter(holders.keys(), dtype=np.int64, count=len(holders))
-                found[rows] += np.fromiter(holders.values(), dtype=np.int64, count=len(holders))
+            against = set(port.against(address))
+            for (priority, one), holders in port.of_priority.items():
+                if priority < below and one in against:
+                    rows = np.fromiter(holders.keys(), dtype=np.int64, count=len(holders))
+                    found[rows] += np.fromiter(holders.values(), dtype=np.int64, count=len(holders))
         return found
 
 
@@ -159,20 +167,14 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return replace(state, freed=state.freed | ports) if ports else state
 
     def tally(self, state: _State, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
-        """Count ports in conflict; None where Pods share one, which `remove_pod` frees with the first of them.
-
-        A plain loop goes over the Pods of the nodes where the port is taken: 2 ms for 5,000 such nodes of four Pods.
-        """
+        """Count ports in conflict; None where Pods share one, which `remove_pod` frees with the first of them."""
         index, wanted = snapshot.index(HostPorts), pod.host_ports
         if any(index.is_shared(protocol, number) for protocol, _, number in wanted):
             return None
         held = index.n_conflicts(wanted, snapshot.nodes.n_rows)
-        below = np.zeros((1, len(held)), dtype=np.int64)
-        for row in np.flatnonzero(held).tolist():
-            lower = (one for one in snapshot.pods_on(row) if one.priority < pod.priority)
-            below[0, row] = sum(_n_conflicts(wanted, one) for one in lower)
+        below = index.n_conflicts(wanted, snapshot.nodes.n_rows, pod.priority)
         each = np.array([[_n_conflicts(wanted, one) for one in pods]], dtype=np.int64)
-        return Tally(each, below, lambda gone: _State(n_conflicts=held - gone[0]))
+        return Tally(each, below[None], lambda gone: _State(n_conflicts=held - gone[0]))
 
     def events(self) -> Sequence[EventInterest]:
         return (
@@ -186,6 +188,16 @@ def _port_came_free(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     if isinstance(gone, PodInfo) and gone.pod.spec.node_name and _conflict(pod.host_ports, gone.host_ports):
         return QueueingHint.QUEUE
     return QueueingHint.SKIP
+
+
+def _take(holders: dict[K, dict[int, int]], key: K, row: int) -> None:
+    """Count one Pod less; no entry is empty."""
+    here = holders[key]
+    here[row] -= 1
+    if not here[row]:
+        del here[row]
+    if not here:
+        del holders[key]
 
 
 def _conflict(wanted: Iterable[Port], held: Sequence[Port]) -> bool:
