@@ -6,7 +6,7 @@ and their volumes, its owner and services, and the Pods that hold the same claim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -62,7 +62,7 @@ class DrawnPod:
 
     manifest: Fields
     objects: dict[str, list[Fields]]
-    waits_for_consumer: bool
+    waits_for_consumer: bool = False
 
     @property
     def name(self) -> str:
@@ -82,7 +82,18 @@ def draw_cluster(seed: int, n_nodes: int) -> dict[str, list[Fields]]:
     for part, share in _SOME_PODS:
         _among(draw, "pods", share, part)
     neighbours.unlabelled_node(draw)
-    return {plural: [_as_submitted(plural, one) for one in items] for plural, items in draw.objects.items()}
+    for name, value in POLITE.items():
+        draw.add("priorityclasses", priority_class(name, value) | {"preemptionPolicy": "Never"})
+    return as_submitted(draw.objects)
+
+
+def priority_class(name: str, value: int) -> Fields:
+    return {"metadata": {"name": name}, "value": value}
+
+
+def as_submitted(objects: Mapping[str, list[Fields]]) -> dict[str, list[Fields]]:
+    """Take out what the API server fills in itself, or refuses to be told."""
+    return {plural: [_as_submitted(plural, one) for one in items] for plural, items in objects.items() if items}
 
 
 def _among(draw: Draw, plural: str, share: float, part: Part) -> None:
@@ -124,8 +135,8 @@ def _drawn(draw: Draw) -> DrawnPod:
     for pod in own:
         pod["metadata"]["name"] = f"{prefix}-{name_of(pod)}"
     return DrawnPod(
-        manifest=_as_submitted("pods", target),
-        objects={plural: [_as_submitted(plural, one) for one in items] for plural, items in kept.items() if items},
+        manifest=as_submitted({"pods": [target]})["pods"][0],
+        objects=as_submitted(kept),
         waits_for_consumer=_waits_for_consumer(kept, target),
     )
 
@@ -177,7 +188,6 @@ def _waits_for_consumer(kept: dict[str, list[Fields]], target: Fields) -> bool:
 
 
 def _as_submitted(plural: str, fields: Fields) -> Fields:
-    """Take out what the API server fills in itself, or refuses to be told."""
     for field in ("uid", "creationTimestamp"):
         fields["metadata"].pop(field, None)
     if plural == "pods":

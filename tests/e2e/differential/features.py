@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from tests.conformance.generate.draw import PREFERRED, REQUIRED, Fields, name_of
-from tests.e2e.differential.drawing import POLITE
+from tests.e2e.differential.drawing import POLITE, DrawnPod
 
-_HARD, _SOFT = "DoNotSchedule", "ScheduleAnyway"
+Objects = Mapping[str, Sequence[Fields]]
+
+_HARD = "DoNotSchedule"
+_PATIENCE = 10
 _DISKS = ("gcePersistentDisk", "awsElasticBlockStore", "iscsi", "rbd")
 
 FEATURES: tuple[str, ...] = (
@@ -22,9 +26,29 @@ FEATURES: tuple[str, ...] = (
 """All that `features_of` may find."""
 
 
-def features_of(pod: Fields, objects: dict[str, list[Fields]]) -> set[str]:
+def features_of(pod: Fields, objects: Objects) -> set[str]:
     """Return which of FEATURES a Pod has, among these objects."""
     return {*_of_nodes(pod["spec"]), *_of_neighbours(pod, objects), *_of_volumes(pod, objects), *_of_room(pod["spec"])}
+
+
+def with_all_features(drawn: Iterable[DrawnPod], n_pods: int, standing: Objects) -> Iterator[DrawnPod]:
+    """Yield n Pods that have all FEATURES between them: at the end those are passed over that bring no missing one.
+
+    `standing` is what stands in the cluster beside what the Pods bring.
+    """
+    missing = set(FEATURES)
+    n_left = n_pods
+    for pod in islice(drawn, _PATIENCE * n_pods):
+        objects = {
+            plural: [*standing.get(plural, ()), *pod.objects.get(plural, ())] for plural in {*standing, *pod.objects}
+        }
+        found = features_of(pod.manifest, objects) & missing
+        if found or n_left > len(missing):
+            missing -= found
+            n_left -= 1
+            yield pod
+        if n_left == 0:
+            return
 
 
 def _of_nodes(spec: Fields) -> Iterator[str]:
@@ -43,7 +67,7 @@ def _of_nodes(spec: Fields) -> Iterator[str]:
     yield from (name for name, has in found.items() if has)
 
 
-def _of_neighbours(pod: Fields, objects: dict[str, list[Fields]]) -> Iterator[str]:
+def _of_neighbours(pod: Fields, objects: Objects) -> Iterator[str]:
     constraints = pod["spec"].get("topologySpreadConstraints", [])
     for one in constraints:
         yield "hard spreading" if one["whenUnsatisfiable"] == _HARD else "soft spreading"
@@ -59,27 +83,29 @@ def _of_neighbours(pod: Fields, objects: dict[str, list[Fields]]) -> Iterator[st
             yield "pod affinity by namespaceSelector"
 
 
-def _default_spreading(pod: Fields, objects: dict[str, list[Fields]]) -> Iterator[str]:
+def _default_spreading(pod: Fields, objects: Objects) -> Iterator[str]:
     namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels", {})
-    for service in objects["services"]:
+    for service in objects.get("services", ()):
         selector = service["spec"].get("selector") or {}
         if service["metadata"]["namespace"] == namespace and selector and selector.items() <= labels.items():
             yield "default spreading by services"
     owners = {reference["name"] for reference in pod["metadata"].get("ownerReferences", [])}
     for plural in ("replicasets", "statefulsets", "replicationcontrollers"):
-        if any(name_of(one) in owners and one["metadata"]["namespace"] == namespace for one in objects[plural]):
+        if any(name_of(one) in owners and one["metadata"]["namespace"] == namespace for one in objects.get(plural, ())):
             yield "default spreading by an owner"
 
 
-def _of_volumes(pod: Fields, objects: dict[str, list[Fields]]) -> Iterator[str]:
+def _of_volumes(pod: Fields, objects: Objects) -> Iterator[str]:
     namespace = pod["metadata"]["namespace"]
     claims = {
-        name_of(one): one for one in objects["persistentvolumeclaims"] if one["metadata"]["namespace"] == namespace
+        name_of(one): one
+        for one in objects.get("persistentvolumeclaims", ())
+        if one["metadata"]["namespace"] == namespace
     }
-    volumes = {name_of(one): one for one in objects["persistentvolumes"]}
+    volumes = {name_of(one): one for one in objects.get("persistentvolumes", ())}
     limited = {
         driver["name"]
-        for node in objects["csinodes"]
+        for node in objects.get("csinodes", ())
         for driver in node["spec"]["drivers"] or ()
         if "count" in driver.get("allocatable", {})
     }

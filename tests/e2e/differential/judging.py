@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +17,12 @@ from tests.conformance.generate.coverage import facts_of
 from tests.conformance.generate.draw import Fields
 from tests.conformance.generate.oracle import answered
 from tests.e2e.differential.features import features_of
-from tests.e2e.differential.turns import FAULT, Turn, shown
+from tests.e2e.differential.turns import FAULT, REFERENCE, VANE, Turn, shown
 
 _SCHEDULER_NAME = "default-scheduler"
 """The oracle's one profile has this name."""
+
+_NOMINATED = re.compile(r"on node \S+,")
 
 
 @dataclass(slots=True)
@@ -36,6 +39,7 @@ class Findings:
     texts: Counter[str] = field(default_factory=Counter)
     best_sizes: Counter[int] = field(default_factory=Counter)
     beyond_record: int = 0
+    n_victims: int = 0
     features: Counter[str] = field(default_factory=Counter)
     facts: Counter[str] = field(default_factory=Counter)
     differences: list[str] = field(default_factory=list)
@@ -45,7 +49,7 @@ class Findings:
         middle = sizes[len(sizes) // 2] if sizes else 0
         yield f"{self.n_bound} bound; best nodes: median {middle}, most {max(sizes, default=0)}, one {sizes.count(1)}"
         yield f"{self.beyond_record} with more best nodes than a record tells"
-        yield f"{self.texts.total()} unschedulable, {len(self.texts)} different messages"
+        yield f"{self.texts.total()} unschedulable, {len(self.texts)} different messages, {self.n_victims} victims"
         for title, counts in (("feature", self.features), ("fact", self.facts)):
             yield from (f"{title} {count:4d}  {name}" for name, count in sorted(counts.items()))
 
@@ -59,11 +63,11 @@ class Judge:
         self._folder = folder
 
     def judge(self, turn: Turn) -> None:
-        spec = turn.pod["spec"] | {"schedulerName": _SCHEDULER_NAME}
+        spec = turn.by_vane.pod["spec"] | {"schedulerName": _SCHEDULER_NAME}
         about = {"name": turn.drawn.name, "family": "live", "tags": []}
-        case = about | {"objects": turn.before, "pod": turn.pod | {"spec": spec}}
+        case = about | {"objects": turn.before, "pod": turn.by_vane.pod | {"spec": spec}}
         (answer,) = answered(self._oracle, [case])
-        self.findings.features.update(features_of(turn.pod, turn.before))
+        self.findings.features.update(features_of(turn.by_vane.pod, turn.before))
         self.findings.facts.update(facts_of(answer))
         wrong = list(self._differences(turn, answer["expect"], expected_fields(Case.of(answer))))
         if wrong:
@@ -84,23 +88,38 @@ class Judge:
         else:
             self.findings.texts[turn.vane.message] += 1
             yield from _wrong_texts(turn, expect)
+            yield from self._wrong_evictions(turn, expect.get("postfilter") or {})
+
+    def _wrong_evictions(self, turn: Turn, expect: Fields) -> Iterator[str]:
+        """Compare whom each evicted where: of the nodes that are equal to kube-scheduler either may take any."""
+        acceptable = expect.get("acceptable_nodes") or [""]
+        for scheduler, outcome in ((VANE, turn.vane), (REFERENCE, turn.reference)):
+            if outcome.nominated not in acceptable:
+                yield f"{scheduler} nominates {outcome.nominated!r}, right are {acceptable}"
+                continue
+            victims = expect["candidates"][outcome.nominated]["victims"] if outcome.nominated else []
+            found = turn.evicted.get(scheduler, [])
+            if sorted(found) != sorted(victims):
+                yield f"{scheduler} evicts {found} from {outcome.nominated}, right are {victims}"
+            self.findings.n_victims += len(found)
 
     def _wrong_choice(self, turn: Turn, acceptable: Sequence[str], expected: Fields) -> Iterator[str]:
-        record = turn.record
+        record = turn.by_vane.record
         self.findings.best_sizes[len(acceptable)] += 1
         if turn.vane.node not in acceptable:
             yield f"Vane's choice {turn.vane.node} is none of the best of the oracle, {acceptable}"
         if record["n_feasible"] != len(expected["feasible"]):
             yield f"{record['n_feasible']} nodes are feasible for Vane, {len(expected['feasible'])} for the oracle"
-        totals = dict(zip(record["best_nodes"], record["total"], strict=False))  # a single node has no total
-        best = [node for node in totals if totals[node] == max(totals.values())] or record["best_nodes"]
+        totals = dict(zip(record["best_nodes"], record["total"], strict=True))
+        best = [node for node, total in totals.items() if total == max(totals.values())]
         if len(best) == len(record["best_nodes"]) < len(acceptable):
             self.findings.beyond_record += 1
             best = list(acceptable)
         if turn.reference.node not in best:
             yield f"kube-scheduler's choice {turn.reference.node} is none of the best of Vane, {best}"
         theirs = {node: THOUSANDTHS * expected["total"][node] for node in totals if node in expected["total"]}
-        if totals != theirs:
+        # A single node is not scored, by kube-scheduler neither: the oracle only tells what it would be.
+        if len(totals) > 1 and totals != theirs:
             yield f"the totals are {totals} for Vane, {theirs} for the oracle"
 
 
@@ -111,16 +130,18 @@ def _result(node: str, reason: str) -> str:
 
 
 def _wrong_texts(turn: Turn, expect: Fields) -> Iterator[str]:
-    """Compare texts; those of faults only up to the first colon, since what follows quotes Go's validation."""
+    """Compare texts, but for which of equal nodes is promised.
+
+    Those of faults are compared up to the first colon: what follows quotes Go's validation.
+    """
 
     def told(text: str) -> str:
-        return text.partition(": ")[0] if expect["result"] == "error" else text
+        return text.partition(": ")[0] if expect["result"] == "error" else _NOMINATED.sub("on a node,", text)
 
     found: dict[str, tuple[Any, ...]] = {
         "reason": (turn.vane.reason, turn.reference.reason, expect["condition_reason"]),
         "message": tuple(map(told, (turn.vane.message, turn.reference.message, expect["failure_message"]))),
         "Event": tuple(map(told, (turn.vane.note, turn.reference.note, expect["event_message"]))),
-        "nominated node": (turn.vane.nominated, turn.reference.nominated, ""),
     }
     for what, texts in found.items():
         if len(set(texts)) > 1:

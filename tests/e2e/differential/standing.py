@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tests.conformance.generate.draw import Fields, name_of
-from tests.e2e.differential.drawing import POLITE, DrawnPod, draw_cluster, draw_pods
+from tests.e2e.differential.drawing import DrawnPod
 from tests.support.kubeapi import ApiError, KubeApi
 
 _COLLECTIONS = {
@@ -38,20 +36,36 @@ _LONG_S = 3600
 class Cluster:
     """A drawn cluster on the API server; `pods` are still to be submitted, all that they name stands.
 
-    `refused` counts drawn Pods that are not in `pods`, by what the API server has against them, or why they would wait.
+    `refusals` tells of each drawn Pod that is left out what the API server has against it, or why it would wait.
     """
 
-    def __init__(self, api: KubeApi, seed: int, n_nodes: int, n_pods: int) -> None:
-        self.refused: Counter[str] = Counter()
+    def __init__(self, api: KubeApi, objects: Mapping[str, list[Fields]]) -> None:
+        self.refusals: list[str] = []
+        self.pods: Sequence[DrawnPod] = ()
         self._api = api
         self._claim_uids: dict[tuple[str, str], str] = {}
-        self._stand_up(draw_cluster(seed, n_nodes))
-        classes = [{"metadata": {"name": name}, "value": value} for name, value in POLITE.items()]
-        self._stand_up({"priorityclasses": [one | {"preemptionPolicy": "Never"} for one in classes]})
-        self.pods = list(islice(self._accepted(draw_pods(seed)), n_pods))
+        self._still: dict[str, list[Fields]] = {}
+        self._stand_up(objects)
+
+    def take(self, pods: Iterable[DrawnPod]) -> None:
+        """Set up what these Pods name. From now on nothing but Pods may change."""
+        self.pods = tuple(pods)
         for pod in self.pods:
             self._stand_up(pod.objects)
         self._still = {plural: self._listed(plural) for plural in _COLLECTIONS if plural != "pods"}
+
+    def accepted(self, drawn: Iterable[DrawnPod]) -> Iterator[DrawnPod]:
+        """Yield the Pods that the API server takes and that can be bound without further controllers."""
+        for pod in drawn:
+            if pod.waits_for_consumer:
+                self.refusals.append("its claim is bound by the PV controller, which does not run here")
+                continue
+            try:
+                self._api.post(pods_of(pod.manifest), pod.manifest, dryRun="All")
+            except ApiError as error:
+                self._refuse(error)
+            else:
+                yield pod
 
     def objects(self) -> dict[str, list[Fields]]:
         """Return all objects as they are now; only Pods change after the start."""
@@ -62,22 +76,19 @@ class Cluster:
         listed = self._api.pods(fieldSelector="status.phase!=Succeeded,status.phase!=Failed")
         return sum("nodeName" in pod["spec"] for pod in listed)
 
-    def _accepted(self, drawn: Iterable[DrawnPod]) -> Iterator[DrawnPod]:
-        for pod in drawn:
-            if pod.waits_for_consumer:
-                self.refused["its claim is bound by the PV controller, which does not run here"] += 1
-                continue
-            try:
-                self._api.post(pods_of(pod.manifest), pod.manifest, dryRun="All")
-            except ApiError as error:
-                self._refuse(error)
-            else:
-                yield pod
+    def place(self, pod: Fields) -> None:
+        """Create a Pod on its node, as it was read before."""
+        kept = {
+            key: pod["metadata"][key]
+            for key in ("name", "namespace", "labels", "annotations")
+            if key in pod["metadata"]
+        }
+        self._create("pods", {"metadata": kept, "spec": pod["spec"], "status": pod["status"]})
 
     def _refuse(self, error: ApiError) -> None:
         if error.status != 422:
             raise error
-        self.refused[error.message.partition(": ")[2]] += 1
+        self.refusals.append(error.message.partition(": ")[2])
 
     def _stand_up(self, objects: Mapping[str, list[Fields]]) -> None:
         unknown = objects.keys() - _COLLECTIONS.keys()
