@@ -165,6 +165,12 @@ class NodeTable:
             self.requested = np.concatenate([self.requested, zeros])
         return index
 
+    def forget_resources(self, n: int) -> None:
+        """Keep the first `n` resources; no node may name the others, and no Pod may ask for them any more."""
+        if len(self.resources) > n:
+            self.resources = dict(list(self.resources.items())[:n])
+            self.allocatable, self.requested = self.allocatable[:n], self.requested[:n]
+
     def add_usage(self, row: int, requests: Mapping[str, int], nonzero: tuple[int, int], sign: int) -> None:
         """Add (sign 1) or take away (sign -1) what one Pod occupies."""
         for name, amount in requests.items():

@@ -27,6 +27,7 @@ class Trial:
         self._renew = renew
         self._undo: list[tuple[Callable[[PodInfo, int], None], PodInfo, int]] = []
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
+        self._n_resources = len(state.nodes.resources)
 
     def place(self, pod: PodInfo, row: int) -> None:
         self._note_order(row)
@@ -48,6 +49,7 @@ class Trial:
             if pods:
                 self._state.pods[row] = pods
         self._pods_before.clear()
+        self._state.nodes.forget_resources(self._n_resources)
         self._renew()
 
     def _note_order(self, row: int) -> None:

@@ -19,11 +19,15 @@ from scheduler.model.workloads import PodDisruptionBudget
 
 @dataclass(slots=True)
 class _Usage:
-    """What the Pods of one priority occupy: columns (n,) over the rows, with room for more rows than there are."""
+    """What the Pods of one priority occupy: columns (n,) over the rows, with room for more rows than there are.
+
+    `n_asking` are the Pods behind each column of `requested`: without any, the column goes.
+    """
 
     n_pods: IntArray
     total: int = 0
     requested: dict[str, IntArray] = field(default_factory=dict)
+    n_asking: dict[str, int] = field(default_factory=dict)
 
 
 class UsageByPriority(Index):
@@ -76,6 +80,9 @@ class UsageByPriority(Index):
             if column is None:
                 column = usage.requested[name] = self._zeros()
             column[row] += sign * amount
+            usage.n_asking[name] = usage.n_asking.get(name, 0) + sign
+            if not usage.n_asking[name]:
+                del usage.requested[name], usage.n_asking[name]
 
     def _zeros(self) -> IntArray:
         return np.zeros(self._width, dtype=np.int64)

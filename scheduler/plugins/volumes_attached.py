@@ -243,8 +243,10 @@ class Attached:
         """Count one node anew."""
         catalog, fault = snapshot.catalog, ""
         by_pods, beyond, needs = set[Handle](), set[Handle](), set[Needed]()
-        for pod in snapshot.index(VolumesInUse).pods_on(row):
-            for volume in pod.pod.spec.volumes or ():
+        here = snapshot.index(VolumesInUse).by_uid(row)
+        # In the order of the node's Pods, which the index doesn't keep: the first fault is the one that is told.
+        for pod in snapshot.pods_on(row) if here else ():
+            for volume in (pod.pod.spec.volumes or ()) if pod.uid in here else ():
                 needs.update(_needs(pod.pod, volume, catalog))
                 found = counted(pod.pod, volume, catalog)
                 if found is None or found.is_missing or (found.is_in_tree and not has_csi_node):

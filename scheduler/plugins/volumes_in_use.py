@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from typing import TypeVar
 
 from scheduler.framework.index import Index
@@ -84,12 +84,8 @@ class VolumesInUse(Index):
                 if not self._pods[row]:
                     del self._pods[row]
 
-    def pods_on(self, row: int) -> Iterable[PodInfo]:
-        """Return the Pods on a row with volumes that may have to be attached there."""
-        return self._pods.get(row, {}).values()
-
     def by_uid(self, row: int) -> Mapping[str, PodInfo]:
-        """Return the same Pods by UID."""
+        """Return the Pods on a row with volumes that may have to be attached there, by UID and in no order."""
         return self._pods.get(row, {})
 
     def users(self, namespace: str, claim: str) -> Collection[int]:
@@ -99,7 +95,7 @@ class VolumesInUse(Index):
     def named_by(self, namespace: str, claim: str) -> Iterator[int]:
         """Yield the rows on which a Pod names the claim; an ephemeral volume does not."""
         for row in self.users(namespace, claim):
-            if any(claim in claim_names(pod.pod) for pod in self.pods_on(row) if pod.namespace == namespace):
+            if any(claim in claim_names(pod.pod) for pod in self.by_uid(row).values() if pod.namespace == namespace):
                 yield row
 
     def conflicting_rows(self, disk: Disk, is_reader: bool) -> Iterator[int]:

@@ -188,3 +188,22 @@ def test_the_counts_follow_what_changes() -> None:
     state.set_object(csi_node("m", csi_example_com=0))
     state.set_node(make_node("m"))
     assert set(refusals(NodeVolumeLimits(), pod, Snapshot(state, NO_SIGNALS, 0.0))) == {"m"}
+
+
+def test_after_a_trial_the_fault_told_is_still_that_of_the_first_pod() -> None:
+    made = {"ephemeral": {"volumeClaimTemplate": {}}}
+    first, second = (pod_with(made, name=name, node="n") for name in ("first", "second"))
+    state = state_with((*NEW, ONE, claim("first-v0"), claim("second-v0")), first, second)
+    snapshot = Snapshot(state, NO_SIGNALS, 0.0)
+
+    def fault() -> str:
+        with pytest.raises(InvalidObjectError) as caught:
+            refusals(NodeVolumeLimits(), pod_claiming("c"), snapshot)
+        return str(caught.value)
+
+    before = fault()
+    assert "default/first" in before
+    with snapshot.trial() as trial:
+        trial.remove(first, 0)
+        assert "default/second" in fault()
+    assert fault() == before
