@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
@@ -59,15 +59,30 @@ STORAGE: tuple[CatalogObject, ...] = (
     volumes.claim("zonal", volume="zonal"),
     volumes.volume("zonal", labels={volumes.ZONE: "1"}, csi=volumes.csi(handle="z")),
     volumes.attachment("attached", "n1", "zonal"),
+    *(volumes.claim(f"guest-{i}-v0", storage_class="pooled") for i in range(1, 5)),
     *(volumes.csi_node(f"n{i}", csi_example_com=i) for i in range(3)),
 )
 OBJECTS: tuple[CatalogObject, ...] = (RED_NAMESPACE, WEB_SERVICE, *STORAGE)
+CHANGED_OBJECTS: tuple[CatalogObject, ...] = (
+    volumes.claim("free", storage_class="static", volume="free-a"),
+    volumes.volume("free-a", storage_class="static", size="6Gi", made_for="free"),
+    volumes.volume("free-b", storage_class="static", size="9Gi", made_for="free"),
+    volumes.attachment("attached", "n2", "bound"),
+    volumes.storage_class("pooled", provisioner="other.example.com"),
+    volumes.pool("near", storage_class="pooled", selector={"matchLabels": {"zone": "b"}}, capacity="8Gi"),
+    volumes.csi_node("n1", csi_example_com=5, other_example_com=None),
+)
+"""Later versions of some of them."""
+
 VOLUMES = (
     *map(volumes.claim_volume, ("bound", "free", "made", "zonal")),
     {"gcePersistentDisk": {"pdName": "d"}},
     {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
     {"awsElasticBlockStore": {"volumeID": "vol-1"}},
 )
+EPHEMERAL = ({"ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "pooled"}}}},)
+"""Volumes that let attempts fail, where the Pod is one of those whose claims were made for nobody."""
+
 CURVE = Curve((0.0, 0.5, 1.0), (100.0, 30.0, 0.0))
 
 
@@ -237,7 +252,13 @@ _REQUESTS: dict[str, Sequence[str | int]] = {
 }
 
 
-def random_pod(random: Random, name: str, node: str = "", nominated: str = "") -> PodInfo:
+def random_pod(
+    random: Random,
+    name: str,
+    node: str = "",
+    nominated: str = "",
+    more_volumes: Sequence[Mapping[str, Any]] = (),
+) -> PodInfo:
     requests = {resource: random.choice(amounts) for resource, amounts in _REQUESTS.items() if is_so(random)}
     spec: dict[str, Any] = {}
     if is_so(random):
@@ -249,7 +270,7 @@ def random_pod(random: Random, name: str, node: str = "", nominated: str = "") -
     if affinity := _affinity(random):
         spec["affinity"] = affinity
     if is_so(random):
-        chosen = random.choices(VOLUMES, k=random.randint(0, 2))
+        chosen = random.choices([*VOLUMES, *more_volumes], k=random.randint(0, 2))
         spec["volumes"] = [{"name": f"v{i}", **source} for i, source in enumerate(chosen)]
     spec["topologySpreadConstraints"] = [_spread_constraint(random) for _ in range(random.randint(0, 2))]
     ports = [{"hostPort": 80, "hostIP": random.choice(["", "10.0.0.1"])}] if is_so(random) else []

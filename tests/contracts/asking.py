@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
+from scheduler.errors import PluginError, UnsupportedPodError
+from scheduler.framework.decide import decide
+from scheduler.framework.decision import Decision
 from scheduler.framework.plugin import (
     FilterPlugin,
     PreFilterPlugin,
     PreScorePlugin,
     ScorePlugin,
 )
+from scheduler.framework.profile import Profile
 from scheduler.framework.status import PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
@@ -60,3 +65,28 @@ def verdicts(rejections: Sequence[Rejection], n: int) -> list[set[tuple[int, str
 
 def by_name(terms: Sequence[ScoreTerm]) -> dict[str, tuple[list[float], float | None]]:
     return {term.name: (term.values.tolist(), term.weight) for term in terms}
+
+
+def told(decision: Decision) -> dict[str, Any]:
+    """Return all that a decision says, comparable."""
+    diagnosis = decision.diagnosis
+    return {
+        "node": (decision.row, decision.node_name, decision.seed, decision.nominated),
+        "feasible": decision.feasible.tolist(),
+        "total": decision.total.tolist(),
+        "best": decision.best.tolist(),
+        "refusals": [(one.plugin, one.code, one.reason, one.mask.tolist()) for one in diagnosis.refusals],
+        "message": diagnosis.message(),
+        "terms": {
+            (term.plugin, term.name): (term.weight, term.values.tolist(), term.contribution.tolist())
+            for term in decision.terms
+        },
+    }
+
+
+def decided(pod: PodInfo, snapshot: Snapshot, profile: Profile) -> dict[str, Any] | str:
+    """Return what the whole chain decides, or why it fails."""
+    try:
+        return told(decide(pod, snapshot, profile))
+    except (PluginError, UnsupportedPodError) as error:
+        return str(error)

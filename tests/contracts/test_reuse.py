@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from scheduler.errors import UnsupportedPodError
 from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision
 from scheduler.model.memo import Memo
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
@@ -18,6 +16,7 @@ from scheduler.model.row_memo import RowMemo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node, make_pod
+from tests.contracts.asking import decided, told
 from tests.worlds import STORAGE, TAINTS, each_seed, is_so, random_pod, some_of
 
 N_NODES = 8
@@ -73,28 +72,8 @@ def with_uid(pod: PodInfo, uid: str) -> PodInfo:
     return PodInfo(msgspec.structs.replace(pod.pod, metadata=metadata))
 
 
-def told(decision: Decision) -> dict[str, Any]:
-    """Return all that a decision says, comparable."""
-    diagnosis = decision.diagnosis
-    return {
-        "node": (decision.row, decision.node_name, decision.seed, decision.nominated),
-        "feasible": decision.feasible.tolist(),
-        "total": decision.total.tolist(),
-        "best": decision.best.tolist(),
-        "refusals": [(one.plugin, one.code, one.reason, one.mask.tolist()) for one in diagnosis.refusals],
-        "message": diagnosis.message(),
-        "terms": {
-            (term.plugin, term.name): (term.weight, term.values.tolist(), term.contribution.tolist())
-            for term in decision.terms
-        },
-    }
-
-
-def decided(pod: PodInfo, state: ClusterState) -> dict[str, Any] | str:
-    try:
-        return told(decide(pod, Snapshot(state, NO_SIGNALS, 0.0), PROFILE))
-    except UnsupportedPodError as error:
-        return str(error)
+def asked(pod: PodInfo, state: ClusterState) -> dict[str, Any] | str:
+    return decided(pod, Snapshot(state, NO_SIGNALS, 0.0), PROFILE)
 
 
 @each_seed(150)
@@ -105,15 +84,15 @@ def test_decisions_are_those_of_a_full_computation(random: Random) -> None:
     for number, step in enumerate(walk):
         carry_out(step, number, state)
         pod = asking[step.asked]
-        assert decided(pod, state) == decided(pod, replace(state, memo=Memo(), row_memo=RowMemo()))
+        assert asked(pod, state) == asked(pod, replace(state, memo=Memo(), row_memo=RowMemo()))
 
 
 def test_a_trial_leaves_no_trace_in_what_is_kept() -> None:
     state = cluster_of((make_node(f"n{i}", cpu="2", memory="4Gi") for i in range(N_NODES)), objects=STORAGE)
     pod, other = (make_pod(name, cpu="500m", memory="1Gi") for name in "ab")
-    before = decided(pod, state)
+    before = asked(pod, state)
     snapshot = Snapshot(state, NO_SIGNALS, 0.0)
     with snapshot.trial() as trial:
         trial.place(other, 3)
         assert told(decide(pod, snapshot, PROFILE)) != before
-    assert decided(pod, state) == before
+    assert asked(pod, state) == before
