@@ -5,6 +5,7 @@ VaneError
 │   └── RuleFilesError     every problem of every rule file at once
 ├── InvalidObjectError     an API object that cannot be read or has an impossible value: fails that Pod only
 ├── UnsupportedPodError    a Pod needs what is not built: refused by name until the Pod changes
+├── NotComingError         what a Pod waits for before its bind will not come: it is tried again
 ├── PluginError            a plugin raised or returned what its contract forbids: fails that Pod's cycle only
 ├── StaleSnapshotError     a Snapshot used after the world moved on: a bug in the caller
 └── CacheCorruptedError    the cache contradicts itself: ends the process, a restart is the recovery
@@ -55,6 +56,10 @@ class UnsupportedPodError(VaneError):
     def __init__(self, needs: tuple[str, ...]) -> None:
         self.needs = needs
         super().__init__("; ".join(needs))
+
+
+class NotComingError(VaneError):
+    """What a Pod waits for before its bind will not come; the message says what has become of it."""
 
 
 class PluginError(VaneError):

@@ -204,7 +204,7 @@ class _Run:
         verdicts = Verdicts(store, queue, self._binder, _own_pod(), next(iter(profiles)))
         parts = Parts(
             world=world,
-            router=Router(cache, queue, profiles, binding.gone, binding.changed),
+            router=Router(cache, queue, profiles, binding.gone, binding.changed, binding.object_changed),
             cycle=SchedulingCycle(world, profiles, binding, failure, preemptions, CycleObserver(metrics, clock), clock),
             binding=binding,
             instructions=instructions,

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from scheduler.cluster.assumed import AssumedObjects
 from scheduler.cluster.changes import bound_to
 from scheduler.cluster.nominator import Nominator
 from scheduler.errors import CacheCorruptedError, InvalidObjectError
@@ -48,6 +49,7 @@ class Cache:
     def __init__(self, indexes: Sequence[PodListener] = ()) -> None:
         self.state = ClusterState(indexes=indexes)
         self.nominator = Nominator(self.state)
+        self.assumed = AssumedObjects(self.state)
         self.unreadable_nodes: dict[str, str] = {}
         self.unreadable_pods: dict[str, str] = {}
         self.unreadable_objects: dict[str, dict[tuple[str, str], str]] = {}

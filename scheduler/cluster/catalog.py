@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from scheduler.cluster.cache import Cache, is_same_version
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, Resource
-from scheduler.model.catalog import CATALOG_KINDS, CatalogObject, UnreadableObject
+from scheduler.model.catalog import CATALOG_KINDS, CatalogObject, ObjectKey, UnreadableObject, key_of
 
 _log = logging.getLogger(__name__)
 
@@ -16,15 +16,17 @@ _RESOURCES: dict[str, Resource] = {str(resource): resource for resource in Resou
 
 
 class CatalogRouter:
-    """Keeps the catalog as the API server shows it.
+    """Keeps the catalog as the API server shows it, what is assumed aside; `changed` is told of each other version.
 
     An object that cannot be read any more is taken out: its older version may be wrong by now.
     """
 
-    def __init__(self, cache: Cache, queue: SchedulingQueue) -> None:
+    def __init__(self, cache: Cache, queue: SchedulingQueue, changed: Callable[[ObjectKey], None]) -> None:
         self._unreadable = cache.unreadable_objects
         self._state = cache.state
+        self._assumed = cache.assumed
         self._queue = queue
+        self._changed = changed
 
     def replaced(self, kind: str, listed: Iterable[CatalogObject | UnreadableObject], now_s: float) -> None:
         """Take a whole list: what it lacks was deleted, the rest was added or changed."""
@@ -46,9 +48,10 @@ class CatalogRouter:
         known = self._state.catalog.get(type(item), item.metadata.name, item.metadata.namespace)
         if known is not None and is_same_version(known, item):
             return
+        shown = self._assumed.end(key_of(item))
         old = self._state.set_object(item)
         action = Action.ADD if old is None else Action.UPDATE_OTHER
-        self._tell(type(item).__name__, action, old, item, now_s)
+        self._tell(type(item).__name__, action, shown or old, item, now_s)
 
     def deleted(self, item: CatalogObject | UnreadableObject, now_s: float) -> None:
         kind = item.kind if isinstance(item, UnreadableObject) else type(item).__name__
@@ -66,9 +69,10 @@ class CatalogRouter:
 
     def _take_out(self, kind: str, item: CatalogObject | UnreadableObject, now_s: float) -> None:
         namespace, name = _key(item)
+        shown = self._assumed.end((kind, namespace, name))
         old = self._state.remove_object(CATALOG_KINDS[kind], namespace, name)
         if old is not None:
-            self._tell(kind, Action.DELETE, old, None, now_s)
+            self._tell(kind, Action.DELETE, shown or old, None, now_s)
 
     def _forget_unreadable(self, kind: str, key: tuple[str, str]) -> None:
         if kind in self._unreadable:
@@ -80,6 +84,15 @@ class CatalogRouter:
         resource = _RESOURCES.get(kind)
         if resource is not None:
             self._queue.on_event(ClusterEvent.of(resource, action, old, new), now_s)
+        known = new or old
+        if known is not None:
+            self._changed(key_of(known))
+
+
+def given_back(assumed: CatalogObject, shown: CatalogObject) -> ClusterEvent | None:
+    """Return the event that an object is no longer assumed, for others may have been refused for that."""
+    resource = _RESOURCES.get(type(shown).__name__)
+    return None if resource is None else ClusterEvent.of(resource, Action.UPDATE_OTHER, assumed, shown)
 
 
 def _key(item: CatalogObject | UnreadableObject) -> tuple[str, str]:

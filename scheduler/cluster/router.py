@@ -14,7 +14,7 @@ from scheduler.cluster.catalog import CatalogRouter
 from scheduler.cluster.changes import bound_to, node_changes, pod_added, pod_changes, pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, Resource
-from scheduler.model.catalog import CatalogObject, UnreadableObject
+from scheduler.model.catalog import CatalogObject, ObjectKey, UnreadableObject
 from scheduler.model.objects import Node, Pod, PodSpec, UnreadableNode, UnreadablePod
 from scheduler.model.pods import PodInfo
 
@@ -27,7 +27,7 @@ Object = Pod | UnreadablePod | Node | UnreadableNode | CatalogObject | Unreadabl
 
 
 def _nobody(_what: object) -> None:
-    """Nothing waits for assumed Pods that vanish or change."""
+    """Nothing waits for what vanishes or changes."""
 
 
 class Router:
@@ -35,7 +35,8 @@ class Router:
 
     `scheduler_names` are those of our profiles. `assumed_gone` is told the UID of each Pod that was deleted,
     or is about to be, between its assumption and the end of its binding: what waits for it may give up.
-    `assumed_changed` is told of each other change to such a Pod.
+    `assumed_changed` is told of each other change to such a Pod, `object_changed` of each node or object of the catalog
+    that the watch shows to have come, changed or gone.
     """
 
     def __init__(
@@ -45,13 +46,15 @@ class Router:
         scheduler_names: Container[str],
         assumed_gone: Callable[[str], None] = _nobody,
         assumed_changed: Callable[[PodInfo], None] = _nobody,
+        object_changed: Callable[[ObjectKey], None] = _nobody,
     ) -> None:
         self._cache = cache
         self._queue = queue
         self._scheduler_names = scheduler_names
         self._assumed_gone = assumed_gone
         self._assumed_changed = assumed_changed
-        self.catalog = CatalogRouter(cache, queue)
+        self._object_changed = object_changed
+        self.catalog = CatalogRouter(cache, queue, object_changed)
         # Every Pod in the cache or the queue: namespace/name -> UID.
         self._uid_of: dict[str, str] = {}
 
@@ -75,7 +78,7 @@ class Router:
             names = {node.metadata.name for node in listed}
             for node in self._cache.nodes():
                 if node.metadata.name not in names:
-                    self._node_deleted(node.metadata.name, now_s)
+                    self.changed(kind, DELETED, node, now_s)
             for name in self._cache.unreadable_nodes.keys() - names:
                 self._cache.remove_node(name)
         else:
@@ -104,6 +107,7 @@ class Router:
                 self._node_set(item, now_s)
             else:
                 self._node_unreadable(item, now_s)
+            self._object_changed(("Node", "", item.metadata.name))
             return
         uid, key = item.metadata.uid, f"{item.metadata.namespace}/{item.metadata.name}"
         namesake = self._uid_of.get(key, uid)

@@ -74,5 +74,35 @@ class Notify:
     data: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class PatchObject:
+    """Write annotations and fields of the spec of an object of the catalog, if it is still of this version.
+
+    Both are merged over what is there. A newer version, and none at all, end the attempt as a fault does.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    resource_version: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Wait until the plugin's `still_awaits` names nothing any more, at most `timeout_s` seconds.
+
+    too_late
+        What the attempt fails with after that.
+    """
+
+    timeout_s: float
+    too_late: str
+
+
 Instruction = Bind | PatchPod | Notify
-"""Every kind of instruction that `loop` knows."""
+"""What PostBind may ask for, and `loop` carries out at any time."""
+
+Preparation = PatchPod | PatchObject | WaitFor
+"""What PreBind may ask for, one after the other."""

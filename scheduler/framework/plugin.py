@@ -7,7 +7,8 @@ answer what it answers for all rows, there.
 The points in the order of a Pod's walk: PreEnqueue, QueueSort (the queue); PreFilter, Filter, PostFilter, PreScore,
 Score, NormalizeScore (`decide`, which must be pure: no I/O, no clock but `snapshot.now_s`, no state between cycles);
 Reserve, Permit (the deciding thread); PreBind, Bind, PostBind (the binding cycle). From Reserve on a plugin is handed
-its own state of PreFilter, for what it has worked out; the snapshot and its arrays are no longer valid then.
+its own state of PreFilter, for what it has worked out, or what Reserve put in its place; the snapshot and its arrays
+are no longer valid then.
 
 Side effects are values: a plugin returns instructions, the loop carries them out. A PreBind or PostBind plugin that
 must do I/O of its own says `blocking = True` and is called in a bounded pool of threads.
@@ -21,13 +22,15 @@ import enum
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from scheduler.framework.events import EventInterest
 from scheduler.framework.index import Index
-from scheduler.framework.instructions import Bind, Instruction, PatchPod
-from scheduler.framework.status import PostFilterResult, PreFilterResult, Rejection, ScoreTerm, Status, Wait
+from scheduler.framework.instructions import Bind, Instruction, PatchPod, Preparation
+from scheduler.framework.status import PostFilterResult, PreFilterResult, Rejection, Reserved, ScoreTerm, Status, Wait
 from scheduler.model.arrays import FloatArray, IntArray, Rows
+from scheduler.model.catalog import ObjectKey, T
+from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 
@@ -178,8 +181,8 @@ class PostFilterPlugin(Plugin, ABC):
 
 class ReservePlugin(Plugin, ABC):
     @abstractmethod
-    def reserve(self, state: Any, pod: PodInfo, node_name: str) -> Status | None:
-        """Note that the Pod will use the node; a refusal sends it back."""
+    def reserve(self, state: Any, pod: PodInfo, node_name: str) -> Status | Reserved | None:
+        """Note that the Pod will use the node, or return what is to be noted; a refusal sends it back."""
 
     @abstractmethod
     def unreserve(self, state: Any, pod: PodInfo, node_name: str) -> None:
@@ -196,10 +199,34 @@ class PermitPlugin(Plugin, ABC):
         return Wait(0.0)
 
 
+class ApiView(Protocol):
+    """Objects as the API server has shown them last, nothing of it assumed."""
+
+    def node(self, name: str) -> Node | None: ...
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T | None: ...
+
+
 class PreBindPlugin(Plugin, ABC):
     @abstractmethod
-    def prebind(self, state: Any, pod: PodInfo, node_name: str) -> Status | Sequence[PatchPod] | None:
+    def prebind(self, state: Any, pod: PodInfo, node_name: str) -> Status | Sequence[Preparation] | None:
         """Prepare the bind; it waits until the instructions have been carried out. A refusal sends the Pod back."""
+
+    def takes_long(self, state: Any, pod: PodInfo, node_name: str) -> bool:
+        """Return whether `prebind` will have the Pod wait, so that others are told first which node it waits for."""
+        return False
+
+    def still_awaits(self, state: Any, pod: PodInfo, node_name: str, api: ApiView) -> Collection[ObjectKey]:
+        """Return the objects that the Pod still waits for after a WaitFor; none: it may go on.
+
+        Asked once the watch has shown what was written, then whenever one of them has changed, and every second.
+
+        Raises
+        ------
+        NotComingError
+            What it waits for will not come; as any exception, that ends the attempt.
+        """
+        return ()
 
 
 class BindPlugin(Plugin, ABC):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from scheduler.framework.instructions import PatchPod
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.catalog import CatalogObject
 from scheduler.model.pods import PodInfo
 
 
@@ -65,6 +66,21 @@ class PostFilterResult:
     nominated_node_name: str | None = None
     message: str = ""
     victims: tuple[PodInfo, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What Reserve has set aside for the Pod.
+
+    state
+        Handed to this plugin from now on, in place of PreFilter's.
+    objects
+        Objects of the catalog as they will be. Every other decision sees them so from now on, until the API server
+        shows another version, or the attempt ends before PreBind has written them.
+    """
+
+    state: object
+    objects: tuple[CatalogObject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,3 +63,9 @@ KINDS: Mapping[str, ResourceKind] = {
     **{name: ResourceKind(name, _PATHS[name], catalog_decoder(kind)) for name, kind in CATALOG_KINDS.items()},
 }
 """All kinds by name; a profile says which of them its plugins need."""
+
+
+def path_of(kind: str, namespace: str, name: str) -> str:
+    """Return the path of one object; `namespace` is "" where its kind has none."""
+    folder, _, plural = KINDS[kind].path.rpartition("/")
+    return f"{folder}/namespaces/{namespace}/{plural}/{name}" if namespace else f"{folder}/{plural}/{name}"

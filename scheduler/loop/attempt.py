@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Profile
@@ -30,7 +30,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """An attempt that has found its node; `states` are the plugins' of PreFilter."""
+    """An attempt that has found its node; `states` are the plugins' of PreFilter, or what Reserve put there."""
 
     attempt: Attempt
     node_name: str
@@ -46,3 +46,6 @@ class Placement:
 
     def state_of(self, plugin: Plugin) -> object:
         return self.states.get(plugin.name)
+
+    def with_state(self, plugin: Plugin, state: object) -> Placement:
+        return replace(self, states={**self.states, plugin.name: state})

@@ -7,27 +7,27 @@ sent on when the answer comes. So nothing blocks, and Pods wait independently of
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.changes import pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.errors import InvalidObjectError, PluginError, VaneError
+from scheduler.errors import InvalidObjectError, PluginError
 from scheduler.framework.decision import Decision
 from scheduler.framework.instructions import Bind, PatchPod
-from scheduler.framework.plugin import PreBindPlugin
 from scheduler.framework.status import Code, Status
-from scheduler.kube.binder.messages import BindRequest, BindResult, PatchResult
+from scheduler.kube.binder.messages import BindRequest, BindResult
 from scheduler.loop.attempt import Attempt, Placement
 from scheduler.loop.failure import FailureHandler, pod_ref
+from scheduler.loop.flight import Flight, LostError, Walk
 from scheduler.loop.instructions import Instructions
+from scheduler.loop.messages import Settle
 from scheduler.loop.ports import Binder, Clock
+from scheduler.loop.preparing import Preparations
 from scheduler.loop.running import PluginRunner, RefusedError
 from scheduler.loop.scheduled import count_scheduled
 from scheduler.loop.waiting import WaitingPods
 from scheduler.metrics import Metrics
+from scheduler.model.catalog import ObjectKey
 from scheduler.model.pods import PodInfo
 
 log = logging.getLogger(__name__)
@@ -40,20 +40,6 @@ _CONFLICTS = {
     "deleted": "deleted",
     "gated": "gated",
 }
-
-
-class _LostError(VaneError):
-    """The Pod is bound elsewhere or gone: nothing is to be done but to forget it."""
-
-
-@dataclass(slots=True)
-class _Flight:
-    """One Pod on its way; `waiting_since_s` is when it began to wait at Permit."""
-
-    placement: Placement
-    steps: Generator[None, Any, None] = field(init=False)
-    waiting_since_s: float | None = None
-    awaits_bind: bool = False
 
 
 class BindingCycle:
@@ -77,8 +63,9 @@ class BindingCycle:
         self._metrics = metrics
         self._clock = clock
         self._runner = PluginRunner(metrics, clock)
+        self._preparations = Preparations(cache, queue, instructions, self._runner, clock)
         self._waiting = WaitingPods()
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[str, Flight] = {}
         for kind in _CONFLICTS.values():
             metrics.bind_conflicts(kind)  # on the page from the start: what appears at 1 is no increase to Prometheus
 
@@ -87,15 +74,16 @@ class BindingCycle:
 
     @property
     def n_under_way(self) -> int:
-        """Pods that do not wait at Permit: their binds may have been sent."""
-        return len(self._flights) - len(self._waiting)
+        """Pods that wait neither at Permit nor in PreBind: their binds may have been sent."""
+        return len(self._flights) - len(self._waiting) - len(self._preparations.awaited)
 
     # -- the cycle ------------------------------------------------------------------------------------------
 
     def begin(self, attempt: Attempt, decision: Decision) -> None:
         """Assume the Pod on its node and start its walk; its entity stays in flight until that ends."""
-        flight = _Flight(Placement(attempt, decision.node_name, decision.states))
+        flight = Flight(Placement(attempt, decision.node_name, decision.states))
         flight.steps = self._walk(flight)
+        flight.settle = self._settle(flight)
         try:
             self._cache.assume(attempt.pod, decision.node_name)
         except InvalidObjectError as error:
@@ -104,17 +92,17 @@ class BindingCycle:
         self._flights[attempt.pod.uid] = flight
         self._go_on(flight)
 
-    def _walk(self, flight: _Flight) -> Generator[None, Any, None]:
-        placement = flight.placement
-        if placement.profile.reserve:
-            self._runner.reserve(placement)
-        if placement.profile.permit:
+    def _walk(self, flight: Flight) -> Walk:
+        profile = flight.placement.profile
+        if profile.reserve:
+            self._preparations.reserve(flight)
+        if profile.permit:
             yield from self._permit(flight)
-        for plugin in placement.profile.prebind:
-            yield from self._prebind(flight, plugin)
+        if profile.prebind:
+            yield from self._preparations.prebind(flight)
         yield from self._bind(flight)
 
-    def _permit(self, flight: _Flight) -> Generator[None, Any, None]:
+    def _permit(self, flight: Flight) -> Walk:
         placement, uid = flight.placement, flight.placement.pod.uid
         waits = self._runner.permit(placement)
         if not waits:
@@ -132,42 +120,23 @@ class BindingCycle:
         self._metrics.permit_wait_duration("Success").observe(waited_s)
         flight.waiting_since_s = None
 
-    def _prebind(self, flight: _Flight, plugin: PreBindPlugin) -> Generator[None, Any, None]:
-        runner, placement, began_s = self._runner, flight.placement, self._clock()
-        if plugin.blocking:
-            self._instructions.run_in_pool(lambda: runner.prebind(plugin, placement), self._settle(flight))
-            answer = yield
-        else:
-            answer = runner.prebind(plugin, placement)
-        for patch in runner.prebind_patches(plugin, placement, answer, began_s):
-            yield from self._patch(flight, patch, plugin.name, "PreBind")
-        runner.lap("PreBind", "Success", placement, began_s)
-
-    def _bind(self, flight: _Flight) -> Generator[None, Any, None]:
+    def _bind(self, flight: Flight) -> Walk:
         placement, began_s = flight.placement, self._clock()
         plugin, instruction = self._runner.bind(placement)
         flight.awaits_bind = True
         if isinstance(instruction, PatchPod):
-            yield from self._patch(flight, instruction, plugin.name, "Bind")
+            yield from self._preparations.patch_pod(flight, instruction, plugin.name, "Bind")
         else:
             self._binder.bind(_request(placement, instruction))
             result: BindResult = yield
             self._judge(result, plugin.name)
         self._runner.lap("Bind", "Success", placement, began_s)
 
-    def _patch(self, flight: _Flight, patch: PatchPod, plugin: str, point: str) -> Generator[None, Any, None]:
-        self._instructions.patch(patch, self._settle(flight))
-        result: PatchResult = yield
-        if result.outcome == "deleted":
-            raise _LostError(result.outcome)
-        if result.outcome != "patched":
-            raise PluginError(plugin, point, f'running {point} plugin "{plugin}": {result.message}')
-
     def _judge(self, result: BindResult, plugin: str) -> None:
         if result.outcome in _CONFLICTS:
             self._metrics.bind_conflicts(_CONFLICTS[result.outcome]).inc()
         if result.outcome in _NOT_OURS_ANY_MORE:
-            raise _LostError(result.outcome)
+            raise LostError(result.outcome)
         if result.outcome not in _BOUND:
             raise PluginError(plugin, "Bind", f'running Bind plugin "{plugin}": {result.message}')
 
@@ -180,11 +149,14 @@ class BindingCycle:
             self._go_on(flight, result)
 
     def tick(self) -> None:
-        """Send back the Pods that have waited at Permit for too long."""
-        while (expired := self._waiting.expired(self._clock())) is not None:
+        """Send back the Pods that have waited at Permit for too long; look at those that wait in PreBind."""
+        now_s = self._clock()
+        while (expired := self._waiting.expired(now_s)) is not None:
             uid, plugin, timeout_s = expired
             reason = f"rejected due to timeout after waiting {timeout_s:g}s at plugin {plugin}"
             self._let_go(uid, RefusedError(plugin, Status(Code.UNSCHEDULABLE, (reason,))))
+        while (due := self._preparations.awaited.due(now_s)) is not None:
+            self._go_on(self._flights[due])
 
     def flush(self) -> None:
         """Have sent what was asked for so far: no Pod is waiting to be decided."""
@@ -192,7 +164,8 @@ class BindingCycle:
 
     def next_deadline(self) -> float | None:
         """Return when `tick` next has something to do, in monotonic seconds."""
-        return self._waiting.next_deadline()
+        moments = (self._waiting.next_deadline(), self._preparations.awaited.next_moment())
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def called(self, uid: str, allow: bool, message: str) -> bool:
         """Set a Pod free that waits at Permit, or send it back; return whether it was waiting."""
@@ -217,19 +190,30 @@ class BindingCycle:
             except (RefusedError, PluginError) as error:
                 self._let_go(pod.uid, error)
 
+    def object_changed(self, key: ObjectKey) -> None:
+        """Have `tick` look at the Pods that wait in PreBind for a node or an object of the catalog."""
+        self._preparations.awaited.changed(key, self._clock())
+
     def preempted(self, uid: str, by: str) -> bool:
-        """Send back a Pod that is not yet being bound, whose place plugin `by` gives away; return whether it was so."""
+        """Send back a Pod that is not yet being bound, whose place plugin `by` gives away; return whether it was so.
+
+        From PreBind on no refusal is told any more: it is a fault, and the Pod is tried again.
+        """
         flight = self._flights.get(uid)
         if flight is None or flight.awaits_bind:
             return False
-        self._end(flight, RefusedError(by, Status(Code.UNSCHEDULABLE, ("preempted",))))
+        if plugin := flight.preparing:
+            message = f'running PreBind plugin "{plugin}": preempted by {by}'
+            self._end(flight, PluginError(plugin, "PreBind", message))
+        else:
+            self._end(flight, RefusedError(by, Status(Code.UNSCHEDULABLE, ("preempted",))))
         return True
 
     def gone(self, uid: str) -> None:
         """Give up a Pod that was deleted meanwhile; one whose bind is under way ends with that."""
         flight = self._flights.get(uid)
         if flight is not None and not flight.awaits_bind:
-            self._end(flight, _LostError("deleted"))
+            self._end(flight, LostError("deleted"))
 
     def _let_go(self, uid: str, refusal: RefusedError | PluginError | None) -> None:
         self._waiting.remove(uid)
@@ -239,7 +223,7 @@ class BindingCycle:
         else:
             self._go_on(flight, refusal)
 
-    def _settle(self, flight: _Flight) -> Callable[[object, Exception | None], None]:
+    def _settle(self, flight: Flight) -> Settle:
         """Return what sends a walk on with its answer, unless it has been given up meanwhile."""
 
         def settle(answer: object, error: Exception | None) -> None:
@@ -254,15 +238,15 @@ class BindingCycle:
 
     # -- moving on and ending -------------------------------------------------------------------------------
 
-    def _go_on(self, flight: _Flight, answer: object = None) -> None:
+    def _go_on(self, flight: Flight, answer: object = None) -> None:
         try:
             flight.steps.send(answer)
         except StopIteration:
             self._bound(flight)
-        except (RefusedError, PluginError, _LostError) as error:
+        except (RefusedError, PluginError, LostError) as error:
             self._end(flight, error)
 
-    def _bound(self, flight: _Flight) -> None:
+    def _bound(self, flight: Flight) -> None:
         placement = flight.placement
         del self._flights[placement.pod.uid]
         self._queue.done(placement.pod.uid)
@@ -270,7 +254,7 @@ class BindingCycle:
         for plugin in placement.profile.postbind:
             self._instructions.after_bind(self._runner, plugin, placement)
 
-    def _end(self, flight: _Flight, error: Exception) -> None:
+    def _end(self, flight: Flight, error: Exception) -> None:
         """Take back everything that `begin` and the walk did, let others use the room, and say why."""
         placement, attempt, now_s = flight.placement, flight.placement.attempt, self._clock()
         uid = attempt.pod.uid
@@ -278,16 +262,17 @@ class BindingCycle:
         self._waiting.remove(uid)
         flight.steps.close()
         self._runner.unreserve(placement)
+        self._preparations.give_back(flight)
         forgotten = self._cache.forget(uid)
         if forgotten is not None:
             self._queue.on_event(pod_deleted(forgotten), now_s)
         if isinstance(error, RefusedError):
-            self._failure.refused_there(attempt, error.plugin, error.status, now_s)
-        elif isinstance(error, _LostError):
+            self._failure.refused_there(attempt, error.plugin, error.status, now_s, flight.is_nominated)
+        elif isinstance(error, LostError):
             self._queue.done(uid)
             log.info("bind lost", extra={"pod": attempt.pod.key, "outcome": str(error)})
         else:
-            self._failure.failed(attempt, str(error), now_s)
+            self._failure.failed(attempt, str(error), now_s, flight.is_nominated)
 
 
 def _request(placement: Placement, bind: Bind) -> BindRequest:

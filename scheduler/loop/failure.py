@@ -78,11 +78,20 @@ class FailureHandler:
                 self._queue.nominate(attempt.pod.uid, nomination)
             self._report(attempt, UNSCHEDULABLE, diagnosis.message(), nomination)
 
-    def refused_there(self, attempt: Attempt, plugin: str, status: Status, now_s: float) -> None:
-        """A plugin refused the node that was chosen: wait for an event that this plugin asked for."""
+    def refused_there(
+        self, attempt: Attempt, plugin: str, status: Status, now_s: float, was_nominated: bool = False
+    ) -> None:
+        """A plugin refused the node that was chosen: wait for an event that this plugin asked for.
+
+        `was_nominated`: that node was written to the Pod's status, which has to be taken back.
+        """
         here = np.ones(1, dtype=np.bool_)
         refusals = tuple(Refusal(plugin, status.code, reason, here) for reason in status.reasons or ("",))
-        self.refused(attempt, Diagnosis(1, refusals), now_s)
+        diagnosis = Diagnosis(1, refusals)
+        waits = self._queue.requeue_failed(attempt.entity, diagnosis.plugins, diagnosis.rules, now_s)
+        self._count(attempt, "unschedulable", now_s)
+        if waits:
+            self._report_there(attempt, UNSCHEDULABLE, diagnosis.message(), was_nominated)
 
     def unsupported(self, attempt: Attempt, error: UnsupportedPodError, now_s: float) -> None:
         """The Pod needs what is not built: only an update of the Pod can help."""
@@ -91,22 +100,30 @@ class FailureHandler:
         if waits:
             self._report(attempt, SCHEDULER_ERROR, f"the Pod needs what this scheduler does not implement: {error}")
 
-    def failed(self, attempt: Attempt, message: str, now_s: float) -> None:
+    def failed(self, attempt: Attempt, message: str, now_s: float, was_nominated: bool = False) -> None:
         """A fault while the Pod was in flight, not a verdict: try again after backoff."""
         log.warning("scheduling attempt failed", extra={"pod": attempt.pod.key, "error": message})
         waits = self._queue.requeue_error(attempt.entity, now_s)
         self._count(attempt, "error", now_s)
         if waits:
-            self._report(attempt, SCHEDULER_ERROR, message)
+            self._report_there(attempt, SCHEDULER_ERROR, message, was_nominated)
 
     def _count(self, attempt: Attempt, result: str, now_s: float) -> None:
         took_s = now_s - attempt.began_s
         self._metrics.schedule_attempts(attempt.scheduler_name, result).inc()
         self._metrics.scheduling_attempt_duration(attempt.scheduler_name, result).observe(took_s)
 
-    def _report(self, attempt: Attempt, reason: str, message: str, nomination: str | None = None) -> None:
+    def _report_there(self, attempt: Attempt, reason: str, message: str, was_nominated: bool) -> None:
+        """Report, and take the nomination back even if the watch has not shown it yet."""
+        if was_nominated:
+            self._queue.nominate(attempt.pod.uid, "")
+        self._report(attempt, reason, message, "" if was_nominated else None, is_shown=not was_nominated)
+
+    def _report(
+        self, attempt: Attempt, reason: str, message: str, nomination: str | None = None, is_shown: bool = True
+    ) -> None:
         pod = attempt.pod
-        if nomination == pod.pod.status.nominated_node_name:
+        if is_shown and nomination == pod.pod.status.nominated_node_name:
             nomination = None
         conditions = pod.pod.status.conditions or []
         current = next((c for c in conditions if c.type == "PodScheduled"), PodCondition())

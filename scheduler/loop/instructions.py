@@ -9,9 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.errors import PluginError
-from scheduler.framework.instructions import Bind, Instruction, Notify, PatchPod
+from scheduler.framework.instructions import Bind, Instruction, Notify, PatchObject, PatchPod
 from scheduler.framework.plugin import PostBindPlugin
-from scheduler.kube.binder.messages import EvictRequest, EvictResult, PatchRequest, PatchResult, PodRef
+from scheduler.kube.binder.messages import EvictRequest, EvictResult, PatchRequest, PatchResult, PodRef, WriteRequest
+from scheduler.kube.resources import path_of
 from scheduler.loop.attempt import Placement
 from scheduler.loop.messages import PoolDone, Settle
 from scheduler.loop.pool import PluginPool
@@ -36,6 +37,12 @@ class Instructions:
         number = next(self._numbers)
         self._awaited[number] = settle
         self._binder.patch(_request(patch, number))
+
+    def write(self, patch: PatchObject, settle: Settle) -> None:
+        """Have an object of the catalog patched; `settle` gets the PatchResult."""
+        number = next(self._numbers)
+        self._awaited[number] = settle
+        self._binder.write(_write_request(patch, number))
 
     def patched(self, result: PatchResult) -> None:
         """Bring a patch's outcome to whoever waits for it; of the others only failures are told."""
@@ -102,4 +109,13 @@ def _request(patch: PatchPod, number: int) -> PatchRequest:
         pod=PodRef(namespace=patch.namespace, name=patch.name, uid=patch.uid),
         annotations=dict(patch.annotations),
         nominated_node_name=patch.nominated_node_name,
+    )
+
+
+def _write_request(patch: PatchObject, number: int) -> WriteRequest:
+    metadata = {"resourceVersion": patch.resource_version, "annotations": dict(patch.annotations)}
+    return WriteRequest(
+        number=number,
+        path=path_of(patch.kind, patch.namespace, patch.name),
+        body=msgspec.json.encode({"metadata": metadata, **({"spec": dict(patch.spec)} if patch.spec else {})}),
     )

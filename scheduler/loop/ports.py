@@ -6,7 +6,14 @@ from collections.abc import Callable
 from typing import Protocol
 
 from scheduler.framework.instructions import Notify
-from scheduler.kube.binder.messages import BindRequest, EventRequest, EvictRequest, FailureReport, PatchRequest
+from scheduler.kube.binder.messages import (
+    BindRequest,
+    EventRequest,
+    EvictRequest,
+    FailureReport,
+    PatchRequest,
+    WriteRequest,
+)
 
 Clock = Callable[[], float]
 """Monotonic seconds."""
@@ -21,6 +28,8 @@ class Binder(Protocol):
     def bind(self, request: BindRequest) -> None: ...
 
     def patch(self, request: PatchRequest) -> None: ...
+
+    def write(self, request: WriteRequest) -> None: ...
 
     def evict(self, request: EvictRequest) -> None: ...
 

@@ -6,16 +6,25 @@ Source: kube-scheduler v1.37 framework/runtime/framework.go (behaviour).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 from scheduler.errors import PluginError, VaneError
-from scheduler.framework.instructions import Bind, Instruction, PatchPod
-from scheduler.framework.plugin import BindPlugin, PermitPlugin, Plugin, PostBindPlugin, PreBindPlugin
-from scheduler.framework.status import Code, Status, Wait
+from scheduler.framework.instructions import Bind, Instruction, PatchPod, Preparation
+from scheduler.framework.plugin import (
+    ApiView,
+    BindPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    ReservePlugin,
+)
+from scheduler.framework.status import Code, Reserved, Status, Wait
 from scheduler.loop.attempt import Placement
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Metrics
+from scheduler.model.catalog import ObjectKey
 from scheduler.model.pods import PodInfo
 
 log = logging.getLogger(__name__)
@@ -42,11 +51,15 @@ class PluginRunner:
         self._metrics = metrics
         self._clock = clock
 
-    def reserve(self, placement: Placement) -> None:
+    def reserve(self, placement: Placement) -> Iterator[tuple[ReservePlugin, Reserved]]:
+        """Yield what plugins set aside, one after the other."""
         began_s = self._clock()
         for plugin in placement.profile.reserve:
             answer = self._call(plugin, "Reserve", placement, plugin.reserve)
-            self._check_refusal(plugin, "Reserve", answer, placement, began_s)
+            if isinstance(answer, Reserved):
+                yield plugin, answer
+            else:
+                self._check_refusal(plugin, "Reserve", answer, placement, began_s)
         self._lap("Reserve", "Success", placement, began_s)
 
     def unreserve(self, placement: Placement) -> None:
@@ -82,17 +95,26 @@ class PluginRunner:
         """Return what the plugin answers, unchecked: it may be called on another thread."""
         return self._call(plugin, "PreBind", placement, plugin.prebind)
 
-    def prebind_patches(
+    def prebind_steps(
         self, plugin: PreBindPlugin, placement: Placement, answer: object, began_s: float
-    ) -> Sequence[PatchPod]:
-        """Return the patches that a PreBind plugin's answer asks for."""
+    ) -> Sequence[Preparation]:
+        """Return what a PreBind plugin's answer asks for."""
         if isinstance(answer, list | tuple):
-            for patch in answer:
-                if not isinstance(patch, PatchPod):
-                    raise _wrong(plugin, "PreBind", patch, "PatchPod")
+            for step in answer:
+                if not isinstance(step, Preparation):
+                    raise _wrong(plugin, "PreBind", step, "PatchPod, PatchObject or WaitFor")
             return answer
         self._check_refusal(plugin, "PreBind", answer, placement, began_s)
         return ()
+
+    def takes_long(self, plugin: PreBindPlugin, placement: Placement) -> bool:
+        return self._call(plugin, "PreBind", placement, plugin.takes_long)
+
+    def still_awaits(self, plugin: PreBindPlugin, placement: Placement, api: ApiView) -> Collection[ObjectKey]:
+        def ask(state: object, pod: PodInfo, node_name: str) -> Collection[ObjectKey]:
+            return plugin.still_awaits(state, pod, node_name, api)
+
+        return self._call(plugin, "PreBind", placement, ask)
 
     def bind(self, placement: Placement) -> tuple[BindPlugin, Bind | PatchPod]:
         """Return the first Bind plugin that takes the Pod, and how it is to be bound."""

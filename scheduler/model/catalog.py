@@ -51,8 +51,15 @@ D = TypeVar("D")
 Key = tuple[str, str]
 """Namespace and name of an object."""
 
+ObjectKey = tuple[str, str, str]
+"""Kind, namespace ("" where it has none) and name of an object, Nodes among them."""
+
 _JOURNAL = 8_192
 """Changes of one kind that are remembered at least; who asks less often has to look at all objects again."""
+
+
+def key_of(item: CatalogObject) -> ObjectKey:
+    return type(item).__name__, item.metadata.namespace, item.metadata.name
 
 
 class UnreadableObject(Struct, frozen=True):

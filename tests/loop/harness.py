@@ -25,6 +25,7 @@ from scheduler.kube.binder.messages import (
     PatchRequest,
     PatchResult,
     PodRef,
+    WriteRequest,
 )
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
@@ -56,6 +57,7 @@ class RecordingBinder:
     reports: list[FailureReport] = field(default_factory=list)
     events: list[EventRequest] = field(default_factory=list)
     patches: list[PatchRequest] = field(default_factory=list)
+    writes: list[WriteRequest] = field(default_factory=list)
     evictions: list[EvictRequest] = field(default_factory=list)
     on_bind: Callable[[], None] = lambda: None
     on_flush: Callable[[], None] = lambda: None
@@ -66,6 +68,9 @@ class RecordingBinder:
 
     def patch(self, request: PatchRequest) -> None:
         self.patches.append(request)
+
+    def write(self, request: WriteRequest) -> None:
+        self.writes.append(request)
 
     def evict(self, request: EvictRequest) -> None:
         self.evictions.append(request)
@@ -109,7 +114,7 @@ class Harness:
         )
         self.parts = Parts(
             world=self.world,
-            router=Router(cache, queue, profiles, binding.gone, binding.changed),
+            router=Router(cache, queue, profiles, binding.gone, binding.changed, binding.object_changed),
             cycle=self.cycle,
             binding=binding,
             instructions=instructions,

@@ -115,7 +115,7 @@ def test_the_page_shows_what_each_signal_and_rule_does(harness: Harness) -> None
     assert 'vane_rule_refused_nodes{rule="not-hot"} 1.0' in page
 
 
-@pytest.mark.parametrize(("is_answered", "at_least_s", "at_most_s"), [(False, 5.0, 8.0), (True, 0.0, 4.0)])
+@pytest.mark.parametrize(("is_answered", "at_least_s", "at_most_s"), [(False, 5.0, 8.5), (True, 0.0, 4.0)])
 def test_the_first_decision_waits_for_the_first_answers_but_five_seconds_at_most(
     is_answered: bool, at_least_s: float, at_most_s: float
 ) -> None:

@@ -35,6 +35,7 @@ from scheduler.kube.binder.messages import (
     RequestsDone,
     ToChild,
     Unauthorized,
+    WriteRequest,
 )
 from scheduler.kube.config import Connection
 
@@ -68,11 +69,11 @@ def _ignore(_: object) -> None:
 class Binder:
     """Starts the binder process and talks to it.
 
-    `bind`, `patch`, `evict`, `report_failure` and `event` may be called by any thread and never wait; what they are
-    given goes to the process in batches, and at once with `flush`. `on_result` gets the results of binds, `on_patched`
-    those of patches and evictions, `on_requests` finished HTTP requests and `on_events_dropped` lost Events, for
-    metrics, all in the reader thread. `on_dead` is called there once if the process ends unasked: nothing under way
-    will have a result then.
+    `bind`, `patch`, `write`, `evict`, `report_failure` and `event` may be called by any thread and never wait; what
+    they are given goes to the process in batches, and at once with `flush`. `on_result` gets the results of binds,
+    `on_patched` those of patches, writes and evictions, `on_requests` finished HTTP requests and `on_events_dropped`
+    lost Events, for metrics, all in the reader thread. `on_dead` is called there once if the process ends unasked:
+    nothing under way will have a result then.
     """
 
     def __init__(
@@ -144,6 +145,10 @@ class Binder:
 
     def patch(self, request: PatchRequest) -> None:
         """Have a Pod patched; its PatchResult comes to `on_patched`."""
+        self._put(request)
+
+    def write(self, request: WriteRequest) -> None:
+        """Have another object than a Pod patched; its PatchResult comes to `on_patched`."""
         self._put(request)
 
     def evict(self, request: EvictRequest) -> None:

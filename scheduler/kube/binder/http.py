@@ -26,6 +26,7 @@ RENEWAL_S = 10.0
 _PLAIN_PATH = re.compile(r"[\w/.~-]+", re.ASCII)
 
 JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 

@@ -101,6 +101,17 @@ class PatchRequest(Message, frozen=True):
     nominated_node_name: str | None = None
 
 
+class WriteRequest(Message, frozen=True):
+    """Merge a patch, `body` as JSON, over the object at `path`; its resourceVersion there keeps a newer one safe.
+
+    `number` comes back in the PatchResult.
+    """
+
+    number: int
+    path: str
+    body: bytes
+
+
 class FailureReport(Message, frozen=True):
     """Set the Pod's condition PodScheduled to False, if it isn't just that already, and write FailedScheduling.
 
@@ -168,11 +179,15 @@ class BindResult(Message, frozen=True):
 
 
 class PatchResult(Message, frozen=True):
-    """How one patch ended. deleted: the Pod is gone, or another of that name. expired, failed: as with binds."""
+    """How one patch ended. deleted: the Pod is gone, or another of that name. expired, failed: as with binds.
+
+    `resource_version` is that of the object after a WriteRequest.
+    """
 
     number: int
     outcome: Literal["patched", "deleted", "expired", "failed"]
     message: str = ""
+    resource_version: str = ""
 
 
 class EvictResult(Message, frozen=True):
@@ -224,6 +239,7 @@ ToChild = (
     | LeaseUntil
     | BindRequest
     | PatchRequest
+    | WriteRequest
     | EvictRequest
     | FailureReport
     | EventRequest

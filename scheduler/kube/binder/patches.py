@@ -1,4 +1,4 @@
-"""PodPatches: writes annotations and nominations that plugins ask for."""
+"""What plugins ask to have written: annotations and nominations of Pods, fields of other objects."""
 
 from __future__ import annotations
 
@@ -9,12 +9,26 @@ import msgspec
 from scheduler.kube.binder import events
 from scheduler.kube.binder.about_pods import is_other_pod, pod_path, text_of
 from scheduler.kube.binder.fence import Fence
-from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
-from scheduler.kube.binder.messages import PatchRequest, PatchResult
+from scheduler.kube.binder.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder.messages import PatchRequest, PatchResult, WriteRequest
 from scheduler.kube.binder.pods import FailureReports
 from scheduler.kube.binder.retry import Chance, Tries
+from scheduler.model.structs import MALFORMED_JSON
 
 MAX_PATCHES = 8
+
+_NOT_SENT = "not sent: the lease's deadline has passed"
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Written(msgspec.Struct):
+    metadata: _Metadata
+
+
+_written = msgspec.json.Decoder(_Written)
 
 
 class PodPatches:
@@ -55,9 +69,7 @@ class PodPatches:
         failure: Answer | NoAnswerError
         while True:
             if self._fence.is_closed:
-                return PatchResult(
-                    number=request.number, outcome="expired", message="not sent: the lease's deadline has passed"
-                )
+                return PatchResult(number=request.number, outcome="expired", message=_NOT_SENT)
             try:
                 failure = answer = await self._http.request(
                     "PATCH", path, body, STRATEGIC_MERGE_PATCH, fence=self._fence
@@ -70,3 +82,40 @@ class PodPatches:
                 failure = error
             if not await tries.again(failure):
                 return PatchResult(number=request.number, outcome="failed", message=text_of(failure))
+
+
+class ObjectPatches:
+    """Patches other objects than Pods, at most `MAX_PATCHES` at a time.
+
+    A conflict is not tried again: what the object has become may speak against what was decided. An answer that was
+    lost can end so too, with the object as it was wanted; the next attempt finds it there.
+    """
+
+    def __init__(self, http: ApiHttp, fence: Fence, chance: Chance) -> None:
+        self._http = http
+        self._fence = fence
+        self._chance = chance
+        self._slots = asyncio.Semaphore(MAX_PATCHES)
+
+    async def patch(self, request: WriteRequest) -> PatchResult:
+        """Patch the object; raises nothing: whatever happens is an outcome, told in the API server's words."""
+        async with self._slots:
+            tries = Tries(self._chance)
+            failure: Answer | NoAnswerError
+            while True:
+                if self._fence.is_closed:
+                    return PatchResult(number=request.number, outcome="expired", message=_NOT_SENT)
+                try:
+                    failure = answer = await self._http.request(
+                        "PATCH", request.path, request.body, MERGE_PATCH, fence=self._fence
+                    )
+                    if answer.is_ok:
+                        version = _written.decode(answer.body).metadata.resource_version
+                        return PatchResult(number=request.number, outcome="patched", resource_version=version)
+                except NoAnswerError as error:
+                    failure = error
+                except MALFORMED_JSON as error:
+                    return PatchResult(number=request.number, outcome="failed", message=f"not an object: {error}")
+                if not await tries.again(failure):
+                    message = failure.message if isinstance(failure, Answer) else str(failure)
+                    return PatchResult(number=request.number, outcome="failed", message=message)

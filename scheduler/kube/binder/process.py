@@ -52,8 +52,9 @@ from scheduler.kube.binder.messages import (
     RequestsDone,
     ToChild,
     Unauthorized,
+    WriteRequest,
 )
-from scheduler.kube.binder.patches import PodPatches
+from scheduler.kube.binder.patches import ObjectPatches, PodPatches
 from scheduler.kube.binder.pods import MAX_BINDS, FailureReports, PodBinder
 from scheduler.kube.binder.retry import Chance
 from scheduler.kube.endpoint import TlsFilesError
@@ -127,6 +128,7 @@ class Worker:
         self._fence = Fence(AlarmTimer())
         self._binder = PodBinder(self._servers, self._reports, self._events.submit, self._fence, time.monotonic, chance)
         self._patches = PodPatches(http, self._reports, self._fence, chance)
+        self._writes = ObjectPatches(http, self._fence, chance)
         self._evictions = PodEvictions(http, self._events.submit, self._fence, time.time_ns, chance)
         self._tasks: set[asyncio.Task[None]] = set()
         self._n_under_way = 0
@@ -137,8 +139,8 @@ class Worker:
         match message:
             case BindRequest():
                 self._begin(self._binder.bind(message, time.monotonic()))
-            case PatchRequest():
-                self._begin(self._patches.patch(message))
+            case PatchRequest() | WriteRequest():
+                self._begin(self._patch(message))
             case EvictRequest():
                 self._begin(self._evictions.evict(message))
             case FailureReport():
@@ -154,6 +156,9 @@ class Worker:
                 self._spawn(self._drain(message.number))
             case BinderConnection():
                 self._connect(message)
+
+    def _patch(self, request: PatchRequest | WriteRequest) -> Coroutine[Any, Any, PatchResult]:
+        return self._patches.patch(request) if isinstance(request, PatchRequest) else self._writes.patch(request)
 
     def _connect(self, connection: BinderConnection) -> None:
         cluster = connection.cluster
