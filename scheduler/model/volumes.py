@@ -7,6 +7,7 @@ import msgspec
 from scheduler.model.structs import Labels, LabelSelector, ObjectMeta, Requirement, ResourceList, Struct
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 

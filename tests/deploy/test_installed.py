@@ -17,6 +17,7 @@ from tests.deploy import rights
 from tests.deploy.container import Container
 from tests.deploy.files import ACCOUNT, CHECKOUT, MONITORING, NAMESPACE, TWO_REPLICAS, kubectl, overlay
 from tests.deploy.rights import Right
+from tests.support import storage
 from tests.support.audit import AuditLog
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi
@@ -77,7 +78,7 @@ def installed(
 
 
 def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
-    """Do all that a replica has to: lead, stand by, bind, refuse, lose a race, repeat an Event, preempt, hand over."""
+    """Do all that a replica has to: lead, stand by, bind, refuse, lose a race, preempt, write for claims, hand over."""
     api = vane.api
     token = vane.cluster.service_account_token("vane", NAMESPACE)
     kubeconfig = vane.cluster.write_kubeconfig({"token": token}, folder / "vane.kubeconfig")
@@ -97,6 +98,7 @@ def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
     _lose_a_race(api, first)
     _repeat_an_event(api)
     _preempt(api)
+    _write_for_claims(api)
 
     first.process.signal(signal.SIGTERM)
     assert first.process.wait(15.0) == 0
@@ -157,6 +159,21 @@ def _preempt(api: KubeApi) -> None:
     api.wait_bound("victim")
     api.create_pod("urgent", priority_class="urgent", **only_there)
     api.wait_bound("urgent")
+
+
+def _write_for_claims(api: KubeApi) -> None:
+    """Have a Pod wait for a volume that is there, and for one to be made; nobody binds either."""
+    api.post(storage.CLASSES, storage.storage_class("local", storage.NO_PROVISIONER))
+    api.post(storage.CLASSES, storage.storage_class("made", "nobody.example.com"))
+    api.post(storage.VOLUMES, storage.local_volume("disk", "local", "node-0"))
+    api.patch(f"{storage.VOLUMES}/disk/status", {"status": {"phase": "Available"}})
+    for name, of in {"there": "local", "to-make": "made"}.items():
+        api.post(storage.CLAIMS, storage.claim(name, of))
+    api.create_pod("storing", scheduler_name="vane", spec=storage.with_claims("there", "to-make"))
+    wait_until(lambda: "claimRef" in api.get(f"{storage.VOLUMES}/disk")["spec"], 10.0, "the volume is the claim's")
+    path = f"{storage.CLAIMS}/to-make"
+    wait_until(lambda: storage.SELECTED_NODE in api.get(path)["metadata"].get("annotations", {}), 10.0, "its node")
+    api.delete_pod("storing", grace=0)
 
 
 def _count(event: Json) -> int:

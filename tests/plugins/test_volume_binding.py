@@ -5,19 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.errors import InvalidObjectError, UnsupportedPodError
+from scheduler.errors import InvalidObjectError
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.volume_binding import (
-    NEED_TO_BIND,
+from scheduler.plugins.volume_binding.bound import VolumeState
+from scheduler.plugins.volume_binding.plugin import (
     REASON_AFFINITY,
     REASON_GONE,
     REASON_IMMEDIATE,
     REASON_NO_SPACE,
     REASON_NO_VOLUME,
     VolumeBinding,
-    VolumeState,
 )
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod
 from tests.plugins.run import raw_scores, refusals
@@ -326,20 +325,6 @@ def test_a_node_tells_of_bound_claims_and_of_others() -> None:
 
     expected = {"a": {REASON_NO_VOLUME}, "b": {REASON_AFFINITY, REASON_NO_VOLUME}}
     assert refused(objects, pod_claiming("c", "d")) == expected
-
-
-def test_reserve_refuses_by_name_what_would_have_to_be_bound() -> None:
-    plugin = VolumeBinding()
-    bound = plugin.prefilter(pod_claiming("c"), snapshot_with(claim(volume="pv"), volume()))
-    waiting = plugin.prefilter(pod_claiming("c"), snapshot_with(WAITING, storage_class()))
-    assert isinstance(bound, PreFilterResult)
-    assert isinstance(waiting, PreFilterResult)
-
-    assert plugin.reserve(None, make_pod(), "a") is None
-    assert plugin.reserve(state_in(bound), pod_claiming("c"), "a") is None
-    with pytest.raises(UnsupportedPodError, match="is not bound yet: not built yet") as caught:
-        plugin.reserve(state_in(waiting), pod_claiming("c"), "a")
-    assert caught.value.needs == (NEED_TO_BIND,)
 
 
 def test_the_plan_says_what_would_have_to_be_done_on_a_node() -> None:

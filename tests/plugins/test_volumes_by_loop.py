@@ -18,13 +18,13 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.plugins.node_volume_limits import REASON as FULL
 from scheduler.plugins.node_volume_limits import NodeVolumeLimits
-from scheduler.plugins.volume_binding import (
+from scheduler.plugins.volume_binding.bound import VolumeState
+from scheduler.plugins.volume_binding.plugin import (
     REASON_AFFINITY,
     REASON_GONE,
     REASON_NO_SPACE,
     REASON_NO_VOLUME,
     VolumeBinding,
-    VolumeState,
 )
 from scheduler.plugins.volume_restrictions import REASON_DISK, REASON_ONE_POD, VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
