@@ -16,6 +16,7 @@ from scheduler.model.catalog import CatalogObject
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
+from scheduler.model.volumes import StorageClass
 from scheduler.plugins.node_volume_limits import REASON as FULL
 from scheduler.plugins.node_volume_limits import NodeVolumeLimits
 from scheduler.plugins.volume_binding.bound import VolumeState
@@ -119,7 +120,7 @@ def random_csi_node(random: Random) -> CatalogObject:
 
 
 def random_object(random: Random) -> CatalogObject:
-    match random.randrange(8):
+    match random.randrange(9):
         case 0 | 1:
             return random_volume(random)
         case 2 | 3:
@@ -132,6 +133,8 @@ def random_object(random: Random) -> CatalogObject:
             return csi_driver(
                 random.choice(DRIVERS), preventPodSchedulingIfMissing=is_so(random), storageCapacity=is_so(random)
             )
+        case 7:
+            return storage_class(random.choice(["made", "pooled"]), provisioner=random.choice(DRIVERS))
         case _:
             return attachment(random.choice(["a0", "a1"]), random.choice(NODES), random.choice(VOLUMES))
 
@@ -237,7 +240,7 @@ class Walk:
 
     def remove(self, number: int) -> None:
         key = sorted(self.objects, key=str)[number % len(self.objects)]
-        if self.objects[key] not in CLASS_OBJECTS:
+        if key[0] is not StorageClass:
             del self.objects[key]
             self.state.remove_object(*key)
 
@@ -345,6 +348,49 @@ def test_tables_that_have_missed_too_much_look_at_everything_again() -> None:
     walk.set(volume("pv2", storage_class="static", size="7Gi"))
     walk.relabel("n2", "2")
 
+    assert compare(pod, walk.state, walk.world())
+
+
+def test_a_row_that_another_node_takes_is_looked_at_anew() -> None:
+    walk = Walk()
+    for item in (
+        claim("c0", volume="pv0"),
+        volume("pv0", csi=csi()),
+        volume("pv1", csi=csi(handle="h1")),
+        csi_node("n0", csi_example_com=3),
+        csi_node("late", csi_example_com=1),
+        attachment("a0", "late", "pv1"),
+    ):
+        walk.set(item)
+    pod = pod_with(claim_volume("c0"))
+    assert compare(pod, walk.state, walk.world())
+
+    row = walk.state.nodes.row_of("n0")
+    walk.lose("n0")
+    walk.follow()
+    walk.relabel("late", "1")
+
+    assert walk.state.nodes.row_of("late") == row
+    assert compare(pod, walk.state, walk.world())
+    assert told(pod, Snapshot(walk.state, NO_SIGNALS, 0.0))["NodeVolumeLimits"] == {"late": {"full"}}
+
+
+def test_a_class_with_another_provisioner_counts_for_another_driver() -> None:
+    walk = Walk()
+    for item in (
+        claim("c0", storage_class="made"),
+        claim("c1", volume="pv1"),
+        volume("pv1", csi=csi(handle="h1")),
+        csi_node("n0", csi_example_com=1),
+    ):
+        walk.set(item)
+    walk.place(pod_with(claim_volume("c0"), name="first"), "n0")
+    pod = pod_with(claim_volume("c1"))
+    assert told(pod, Snapshot(walk.state, NO_SIGNALS, 0.0))["NodeVolumeLimits"] == {"n0": {"full"}}
+
+    walk.set(storage_class("made", provisioner="csi.pool"))
+
+    assert told(pod, Snapshot(walk.state, NO_SIGNALS, 0.0))["NodeVolumeLimits"] == {}
     assert compare(pod, walk.state, walk.world())
 
 
