@@ -76,6 +76,8 @@ def outcome(decision: Decision) -> tuple[str | None, list[str]]:
 
 
 TWO = (make_node("a", cpu="2"), make_node("b", cpu="2"))
+WEB = {"app": "web"}
+GUARD = budget("g", "web", 0)
 
 
 @pytest.mark.parametrize(
@@ -90,32 +92,32 @@ TWO = (make_node("a", cpu="2"), make_node("b", cpu="2"))
             [on("a", "x", 2, "2", "10:00"), on("b", "y", 2, "2")], [], ("b", ["y"]), id="what has not started is latest"
         ),
         pytest.param(
-            [on("a", "x", 1, "2", labels={"app": "web"}), on("b", "y", 9, "2")],
-            [budget("g", "web", 0)],
+            [on("a", "x", 1, "2", labels=WEB), on("b", "y", 9, "2")],
+            [GUARD],
             ("b", ["y"]),
             id="a budget counts more than priority",
         ),
         pytest.param(
-            [on("a", "x", 1, "2", labels={"app": "web"}), on("b", "y", 9, "2")],
+            [on("a", "x", 1, "2", labels=WEB), on("b", "y", 9, "2")],
             [budget("g", "web", 1)],
             ("a", ["x"]),
             id="a budget with room protects nobody",
         ),
         pytest.param(
-            [on("a", "x", 1, "2", labels={"app": "web"}), on("b", "y", 9, "2")],
+            [on("a", "x", 1, "2", labels=WEB), on("b", "y", 9, "2")],
             [budget("g", "web", 0, disrupted=["x"])],
             ("a", ["x"]),
             id="who is disrupted already costs nothing",
         ),
         pytest.param(
-            [on("a", "x", 1, "2", labels={"app": "web"}), on("b", "y", 9, "2")],
+            [on("a", "x", 1, "2", labels=WEB), on("b", "y", 9, "2")],
             [budget("g", "web", 0, namespace="other")],
             ("a", ["x"]),
             id="a budget of another namespace",
         ),
         pytest.param(
-            [on("a", "x", 2, labels={"app": "web"}), on("a", "w", 3), on("b", "y", 10, "2")],
-            [budget("g", "web", 0)],
+            [on("a", "x", 2, labels=WEB), on("a", "w", 3), on("b", "y", 10, "2")],
+            [GUARD],
             ("a", ["w", "x"]),
             id="the most important victim first",
         ),
@@ -137,8 +139,8 @@ def test_where_the_least_is_lost(
         pytest.param("1", [on("a", "x", 1), on("a", "y", 1)], [], ["y"], id="the later one on the node"),
         pytest.param(
             "1",
-            [on("a", "x", 1, labels={"app": "web"}), on("a", "y", 5)],
-            [budget("g", "web", 0)],
+            [on("a", "x", 1, labels=WEB), on("a", "y", 5)],
+            [GUARD],
             ["y"],
             id="who breaks no budget, though more important",
         ),
@@ -148,15 +150,15 @@ def test_where_the_least_is_lost(
         pytest.param("1", [leaving(on("a", "x", 1, "2"))], [], ["x"], id="one on its way out counts as well"),
         pytest.param(
             "2",
-            [on("a", "x", 1), on("a", "y", 1, labels={"app": "web"})],
-            [budget("g", "web", 0)],
+            [on("a", "x", 1), on("a", "y", 1, labels=WEB)],
+            [GUARD],
             ["x", "y"],
             id="those that have not started as they stand on the node",
         ),
         pytest.param(
             "2",
-            [on("a", "x", 1, start="09:00"), on("a", "y", 1, start="09:00", labels={"app": "web"})],
-            [budget("g", "web", 0)],
+            [on("a", "x", 1, start="09:00"), on("a", "y", 1, start="09:00", labels=WEB)],
+            [GUARD],
             ["y", "x"],
             id="those that started together as they were tried",
         ),
