@@ -23,8 +23,8 @@ _TERMINATING_IN_S = 15.0
 def draw_full_cluster(seed: int, n_nodes: int) -> dict[str, list[Fields]]:
     """Return nodes full of Pods of many priorities, and budgets.
 
-    Among Pods of one priority, the one that started last goes first. So no two of them start in the same second:
-    when victims come back, they stand behind the others on their node.
+    Of a node's Pods of one priority, the one that started last goes first. So no two of them start in the same second:
+    among equals their order on the node would count, and victims that come back stand behind the others.
     """
     draw = Draw(seed, "full", 0)
     draw.add_nodes(n_nodes, n_nodes)

@@ -22,6 +22,9 @@ from tests.e2e.differential.turns import FAULT, REFERENCE, VANE, Turn, shown
 _SCHEDULER_NAME = "default-scheduler"
 """The oracle's one profile has this name."""
 
+_TOLD = ("result", "acceptable", "total", "failure_message", "postfilter")
+"""What a difference shows of the oracle's answer; the file has it all."""
+
 _NOMINATED = re.compile(r"on node \S+,")
 
 
@@ -49,7 +52,8 @@ class Findings:
         middle = sizes[len(sizes) // 2] if sizes else 0
         yield f"{self.n_bound} bound; best nodes: median {middle}, most {max(sizes, default=0)}, one {sizes.count(1)}"
         yield f"{self.beyond_record} with more best nodes than a record tells"
-        yield f"{self.texts.total()} unschedulable, {len(self.texts)} different messages, {self.n_victims} victims"
+        yield f"{self.texts.total()} unschedulable, {len(self.texts)} different messages"
+        yield f"{self.n_victims} victims of both together"
         for title, counts in (("feature", self.features), ("fact", self.facts)):
             yield from (f"{title} {count:4d}  {name}" for name, count in sorted(counts.items()))
 
@@ -74,7 +78,7 @@ class Judge:
             path = self._folder / f"{turn.drawn.name}.jsonl.gz"
             with gzip.open(path, "wt") as lines:
                 lines.write(json.dumps(answer) + "\n")
-            told = {key: answer["expect"].get(key) for key in ("result", "acceptable", "total", "failure_message")}
+            told = {key: answer["expect"].get(key) for key in _TOLD}
             tell = f"oracle: {json.dumps(told)}\nto see it: python -m tests.conformance {path} --case {turn.drawn.name}"
             self.findings.differences.append("\n".join([*wrong, shown(turn), tell]))
 

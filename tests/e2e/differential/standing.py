@@ -50,8 +50,9 @@ class Cluster:
     def take(self, pods: Iterable[DrawnPod]) -> None:
         """Set up what these Pods name. From now on nothing but Pods may change."""
         self.pods = tuple(pods)
-        for pod in self.pods:
-            self._stand_up(pod.objects)
+        self._stand_up(
+            {plural: [one for pod in self.pods for one in pod.objects.get(plural, ())] for plural in _COLLECTIONS}
+        )
         self._still = {plural: self._listed(plural) for plural in _COLLECTIONS if plural != "pods"}
 
     def accepted(self, drawn: Iterable[DrawnPod]) -> Iterator[DrawnPod]:
