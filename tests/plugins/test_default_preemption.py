@@ -137,13 +137,7 @@ def test_where_the_least_is_lost(
             "1", [on("a", "x", 1, start="10:00"), on("a", "y", 1, start="09:00")], [], ["x"], id="the younger"
         ),
         pytest.param("1", [on("a", "x", 1), on("a", "y", 1)], [], ["y"], id="the later one on the node"),
-        pytest.param(
-            "1",
-            [on("a", "x", 1, labels=WEB), on("a", "y", 5)],
-            [GUARD],
-            ["y"],
-            id="who breaks no budget, though more important",
-        ),
+        pytest.param("1", [on("a", "x", 1, labels=WEB), on("a", "y", 5)], [GUARD], ["y"], id="who breaks no budget"),
         pytest.param(
             "2", [on("a", "x", 10, "1"), on("a", "y", 1)], [], None, id="an equal one stays, which is too much"
         ),
@@ -153,14 +147,14 @@ def test_where_the_least_is_lost(
             [on("a", "x", 1), on("a", "y", 1, labels=WEB)],
             [GUARD],
             ["x", "y"],
-            id="those that have not started as they stand on the node",
+            id="those not started, as they stand",
         ),
         pytest.param(
             "2",
             [on("a", "x", 1, start="09:00"), on("a", "y", 1, start="09:00", labels=WEB)],
             [GUARD],
             ["y", "x"],
-            id="those that started together as they were tried",
+            id="started together, as tried",
         ),
     ],
 )
