@@ -76,8 +76,7 @@ def outcome(decision: Decision) -> tuple[str | None, list[str]]:
 
 
 TWO = (make_node("a", cpu="2"), make_node("b", cpu="2"))
-WEB = {"app": "web"}
-GUARD = budget("g", "web", 0)
+WEB, GUARD = {"app": "web"}, budget("g", "web", 0)
 
 
 @pytest.mark.parametrize(
@@ -136,11 +135,9 @@ def test_where_the_least_is_lost(
         pytest.param(
             "1", [on("a", "x", 1, start="10:00"), on("a", "y", 1, start="09:00")], [], ["x"], id="the younger"
         ),
-        pytest.param("1", [on("a", "x", 1), on("a", "y", 1)], [], ["y"], id="the later one on the node"),
+        pytest.param("1", [on("a", "x", 1), on("a", "y", 1)], [], ["y"], id="the later one"),
         pytest.param("1", [on("a", "x", 1, labels=WEB), on("a", "y", 5)], [GUARD], ["y"], id="who breaks no budget"),
-        pytest.param(
-            "2", [on("a", "x", 10, "1"), on("a", "y", 1)], [], None, id="an equal one stays, which is too much"
-        ),
+        pytest.param("2", [on("a", "x", 10), on("a", "y", 1)], [], None, id="an equal one stays: too much"),
         pytest.param("1", [leaving(on("a", "x", 1, "2"))], [], ["x"], id="one on its way out counts as well"),
         pytest.param(
             "2",
@@ -331,8 +328,8 @@ def plain_victims(node: Plain, pod: PodInfo, budgets: Mapping[str, int]) -> tupl
         else:
             victims.append(one)
     places = {one.uid: 0 if one.pod.status.start_time else place for place, one in enumerate(lower)}
-    in_order = sorted(victims, key=lambda one: (importance(one), places[one.uid]))
-    return in_order, sum(one in breaking for one in victims)
+    victims.sort(key=lambda one: (importance(one), places[one.uid]))
+    return victims, sum(one in breaking for one in victims)
 
 
 def plain_loss(victims: Sequence[PodInfo], violations: int) -> tuple[Any, ...]:
