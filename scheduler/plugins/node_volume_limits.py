@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
@@ -32,7 +31,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Refuses nodes whose CSI drivers would have more volumes attached than they can, or that lack a driver.
 
     Where a driver asks for it (`preventPodSchedulingIfMissing`), a node must have it. Of several that a node lacks, the
-    first by name is told. A volume that cannot be told fails the attempt.
+    first by name is told. A volume that cannot be told fails an attempt that comes to the node.
 
     Source: kube-scheduler v1.37 nodevolumelimits/csi.go (behaviour).
     """
@@ -57,19 +56,20 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             return (Rejection(everywhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, missing.fault),)
         attached = snapshot.catalog.derived(Attached)
         attached.follow(snapshot)
-        looked_at = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
-        looked_at[rows] = snapshot.nodes.alive[rows]
-        for one in wanted:
-            if one.fault and (attached.where(is_in_tree=one.is_in_tree) & looked_at).any():
-                raise InvalidObjectError(one.fault)
+        verdicts: list[tuple[Code, str, BoolArray]] = []
+        decided = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
         new = _where_new(wanted, attached)
-        refused = _not_installed(new, attached, snapshot.catalog)
-        lacking = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
-        for _, mask in refused:
-            lacking |= mask
-        _check_others(new, attached, looked_at & ~lacking)
-        refused.append((REASON, _exceeded(new, attached) & ~lacking))
-        return [Rejection(mask[rows], Code.UNSCHEDULABLE, reason) for reason, mask in refused if mask.any()]
+        in_order: list[tuple[Code, list[tuple[str, BoolArray]]]] = [
+            (Code.ERROR, _faults(wanted, attached)),
+            (Code.UNSCHEDULABLE, _not_installed(new, attached, snapshot.catalog)),
+            (Code.ERROR, _faults_of_others(new, attached)),
+            (Code.UNSCHEDULABLE, [(REASON, _exceeded(new, attached))]),
+        ]
+        for code, told in in_order:
+            for reason, where in told:
+                verdicts.append((code, reason, where & ~decided))
+                decided |= where
+        return [Rejection(mask[rows], code, reason) for code, reason, mask in verdicts if mask.any()]
 
     def events(self) -> Sequence[EventInterest]:
         return (
@@ -98,8 +98,13 @@ def _where_new(wanted: Sequence[Counted], attached: Attached) -> dict[Handle, Bo
     return found
 
 
+def _faults(wanted: Sequence[Counted], attached: Attached) -> list[tuple[str, BoolArray]]:
+    """Return the Pod's volumes that cannot be told, and where that matters."""
+    return [(one.fault, attached.where(is_in_tree=one.is_in_tree)) for one in wanted if one.fault]
+
+
 def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Catalog) -> list[tuple[str, BoolArray]]:
-    """Return per driver that must be installed where it is wanted and is not; each node once."""
+    """Return per driver that must be installed where it is wanted and is not."""
     refused: list[tuple[str, BoolArray]] = []
     for driver in sorted({handle.driver for handle in new}):
         known = catalog.get(CSIDriver, driver)
@@ -107,20 +112,20 @@ def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Ca
             continue
         mask = ~attached.csi_nodes.installed(driver)
         mask &= np.logical_or.reduce([where for handle, where in new.items() if handle.driver == driver])
-        for _, earlier in refused:
-            mask &= ~earlier
         refused.append((reason_not_installed(driver), mask))
     return refused
 
 
-def _check_others(new: dict[Handle, BoolArray], attached: Attached, looked_at: BoolArray) -> None:
-    """Raise InvalidObjectError where volumes have to be counted on a node and one of them cannot be told."""
-    if not attached.faults:
-        return
+def _faults_of_others(new: dict[Handle, BoolArray], attached: Attached) -> list[tuple[str, BoolArray]]:
+    """Return the nodes on which volumes have to be counted and one of another Pod cannot be told."""
+    found: list[tuple[str, BoolArray]] = []
     has_limits = attached.csi_nodes.has_limits()
     for row, fault in attached.faults.items():
-        if looked_at[row] and has_limits[row] and any(where[row] for where in new.values()):
-            raise InvalidObjectError(fault)
+        if has_limits[row] and any(where[row] for where in new.values()):
+            here = np.zeros_like(has_limits)
+            here[row] = True
+            found.append((fault, here))
+    return found
 
 
 def _exceeded(new: dict[Handle, BoolArray], attached: Attached) -> BoolArray:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from scheduler.errors import InvalidObjectError
 from scheduler.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
-from scheduler.framework.status import PreFilterResult, Status
+from scheduler.framework.status import Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 
@@ -15,7 +16,13 @@ EVERYTHING = slice(None)
 
 
 def refusals(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot) -> dict[str, set[tuple[str, str]]]:
-    """Return node -> (code, reason) of each refusal, nodes that pass left out."""
+    """Return node -> (code, reason) of each refusal, nodes that pass left out.
+
+    Raises
+    ------
+    InvalidObjectError
+        The plugin tells a fault about one of them.
+    """
     state: object = None
     if isinstance(plugin, PreFilterPlugin):
         result = plugin.prefilter(pod, snapshot)
@@ -25,6 +32,8 @@ def refusals(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot) -> dict[str
     found: dict[str, set[tuple[str, str]]] = {}
     for rejection in plugin.filter(state, pod, snapshot, EVERYTHING):
         for row in np.flatnonzero(rejection.mask & snapshot.nodes.alive).tolist():
+            if rejection.code is Code.ERROR:
+                raise InvalidObjectError(rejection.reason)
             found.setdefault(snapshot.nodes.names[row], set()).add((rejection.code.label, rejection.reason))
     return found
 
