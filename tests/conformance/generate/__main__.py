@@ -1,7 +1,8 @@
 """`python -m tests.conformance.generate --seed S --number N`: make fresh cases, let the oracle answer, compare.
 
 Prints the table of `python -m tests.conformance`, then how many cases reach each fact of `coverage.FACTS`. Ends with 1
-if Vane differs or, from 5,000 cases on, if a fact is not reached. `--write PATH` keeps the answered cases.
+if Vane differs, or cannot answer at all, and from 5,000 cases on if a fact is not reached or 2 % are gaps.
+`--write PATH` keeps the answered cases.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ _ENOUGH = 5_000
 """So many cases reach every fact whatever the seed; rare ones would be missed by chance among fewer."""
 
 
+_MOST_GAPS = 0.02
+"""The share of cases that may go without comparison."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.conformance.generate", description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
@@ -49,8 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\nHow many cases reach what:")
     for fact, count in sorted(facts.items()):
         print(f"    {count:6d}  {fact}{'' if count else '   <- not reached'}")
-    missed = options.number >= _ENOUGH and not options.family and not all(facts.values())
-    return 1 if report.differences or missed else 0
+    is_whole = options.number >= _ENOUGH and not options.family
+    missed = is_whole and (not all(facts.values()) or len(report.gaps) >= _MOST_GAPS * options.number)
+    return 1 if report.differences or report.waiting or missed else 0
 
 
 def set_aside_chance(report: Report, oracle: Path, made: Iterable[Fields]) -> None:

@@ -20,6 +20,10 @@ _SCORES = (
     "ImageLocality",
 )  # fmt: skip
 _BALANCE = "NodeResourcesBalancedAllocation"
+_SOURCES = (
+    "awsElasticBlockStore", "gcePersistentDisk", "azureDisk", "cinder", "portworxVolume", "azureFile", "vsphereVolume",
+    "rbd", "iscsi", "csi", "ephemeral", "image",
+)  # fmt: skip
 _UNCHANGED = 75
 _SKIPPING = ("NodeAffinity", "PodTopologySpread", "InterPodAffinity", _BALANCE)
 
@@ -62,6 +66,14 @@ FACTS: tuple[str, ...] = (
         "VolumeBinding: pod has unbound immediate PersistentVolumeClaims",
         "VolumeBinding: persistentvolumeclaim … is being deleted",
         "VolumeBinding: persistentvolumeclaim … bound to non-existent persistentvolume …",
+        "VolumeBinding: PVC … was not created for pod … (pod is not owner)",
+        "VolumeBinding: waiting for ephemeral volume controller to create the persistentvolumeclaim …",
+        "VolumeRestrictions: persistentvolumeclaim … not found",
+        "VolumeZone: persistentvolume … not found",
+    )),
+    *(f"error {head}" for head in (
+        'running "NodeVolumeLimits" filter plugin', 'running "VolumeBinding" filter plugin',
+        'running PreScore plugin "NodeAffinity"',
     )),
     *(f"score {plugin} differs" for plugin in (*_SCORES, _BALANCE)),
     *(f"score {plugin} is {edge} somewhere" for plugin in _SCORES for edge in (0, 100)),
@@ -77,11 +89,25 @@ FACTS: tuple[str, ...] = (
             "InterPodAffinity",
         )),
         "not eligible: policy Never", "not eligible: a Pod is terminating", "not tried: PreFilter had ended",
+        "may end before all nodes are tried", "finds two budgets of one namespace",
     )),
     "nomination used", "nomination refused", "nomination to a node that is gone",
-    "gated Pod with a nomination", "profile with weights", "profile with plugins left out", "profile with arguments",
+    "score PodTopologySpread without constraints of the Pod",
+    *(f"score VolumeBinding above 0 {where}" for where in ("among volumes", "among pools")),
+    *(f"spread with {field}" for field in (
+        "minDomains", "matchLabelKeys", "nodeAffinityPolicy Honor", "nodeAffinityPolicy Ignore",
+        "nodeTaintsPolicy Honor", "nodeTaintsPolicy Ignore", "no selector", "a selector of all",
+    )),
+    *(f"affinity with {field}" for field in (
+        "namespaces", "namespaceSelector", "namespaceSelector of all", "matchLabelKeys", "no selector",
+    )),
+    *(f"disk of {source}" for source in _SOURCES),
+    *(f"profile of {point}" for point in ("multiPoint", "score", "filter", "postFilter", "preEnqueue")),
+    "gated target with a nomination", "gated Pod with a nomination",
+    "profile with weights", "profile with plugins left out", "profile with arguments",
     *(f"profile with arguments of {name}" for name in (
         "NodeResourcesFit", "NodeResourcesBalancedAllocation", "NodeAffinity", "InterPodAffinity", "PodTopologySpread",
+        "VolumeBinding", "DefaultPreemption",
     )),
     *(f"strategy {name}" for name in ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")),
     "driver that must be there",
@@ -96,7 +122,7 @@ def facts_of(case: Fields) -> set[str]:
     if not case["objects"].get("nodes"):
         found.add("no nodes")
     found |= set(_reasons(expect)) | set(_scores(expect)) | set(_preemption(expect)) | set(_asked(case))
-    return found
+    return found | set(_wanted(case)) | set(_scored_for(case))
 
 
 def counted(cases: Iterable[Fields]) -> Counter[str]:
@@ -110,6 +136,7 @@ def counted(cases: Iterable[Fields]) -> Counter[str]:
 def _plain(text: str) -> str:
     """Take names out of a reason."""
     text = _RESOURCE.sub("Insufficient …", _NAMED.sub("…", text))
+    text = re.sub(r"^PVC \S+ was not created for pod \S+", "PVC … was not created for pod …", text)
     text = re.sub(r"^\S+( CSI driver is not installed)", r"…\1", text)
     return _PLUGINS.sub("plugin(s) …", text)
 
@@ -122,6 +149,8 @@ def _reasons(expect: Fields) -> Iterator[str]:
     for verdict in (expect.get("filter") or {}).values():
         for text in (verdict or {}).get("reasons", ()):
             yield f"reason {verdict['plugin']}: {_plain(text)}"
+    if expect["result"] == "error":
+        yield f"error {expect['error'].partition(': ')[0]}"
     told = expect.get("failure_message", "")
     if _OTHER_NODE in told and "nominated" in expect:
         yield f"reason NodeName: {_OTHER_NODE}"
@@ -156,6 +185,8 @@ def _preemption(expect: Fields) -> Iterator[str]:
     outcome = expect.get("postfilter")
     if not outcome:
         return
+    if not outcome.get("deterministic", True):
+        yield "preemption may end before all nodes are tried"
     said = {
         "preemptionPolicy=Never": "not eligible: policy Never",
         "a terminating pod on the nominated node": "not eligible: a Pod is terminating",
@@ -189,14 +220,59 @@ def _candidates(outcome: Fields) -> Iterator[str]:
         yield "finds victims that are terminating"
 
 
+def _wanted(case: Fields) -> Iterator[str]:
+    """Yield what stands in the Pod to place, and the sources of all volumes."""
+    spec = case["pod"]["spec"]
+    if spec.get("schedulingGates") and case["pod"]["status"].get("nominatedNodeName"):
+        yield "gated target with a nomination"
+    for constraint in spec.get("topologySpreadConstraints", ()):
+        yield from (f"spread with {field}" for field in ("minDomains", "matchLabelKeys") if field in constraint)
+        for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            yield f"spread with {field} {constraint.get(field)}"
+        yield f"spread with {_selects(constraint.get('labelSelector'))}"
+    for term in _terms(spec.get("affinity") or {}):
+        for field in ("namespaces", "namespaceSelector", "matchLabelKeys"):
+            if field in term:
+                yield f"affinity with {field}{' of all' if term[field] == {} else ''}"
+        yield f"affinity with {_selects(term.get('labelSelector'))}"
+    held = [*spec.get("volumes", ()), *(volume["spec"] for volume in case["objects"].get("persistentvolumes", ()))]
+    yield from (f"disk of {source}" for source in _SOURCES if any(source in one for one in held))
+
+
+def _selects(selector: Fields | None) -> str:
+    if selector is None:
+        return "no selector"
+    return "a selector" if selector else "a selector of all"
+
+
+def _terms(affinity: Fields) -> Iterator[Fields]:
+    for kind in ("podAffinity", "podAntiAffinity"):
+        for terms in affinity.get(kind, {}).values():
+            yield from (term.get("podAffinityTerm", term) for term in terms)
+
+
+def _scored_for(case: Fields) -> Iterator[str]:
+    """Yield facts of scores that the answer alone does not tell apart."""
+    scores = case["expect"].get("scores") or {}
+    if not case["pod"]["spec"].get("topologySpreadConstraints") and "PodTopologySpread" in scores:
+        yield "score PodTopologySpread without constraints of the Pod"
+    if any(scores.get("VolumeBinding", {}).values()):
+        is_made = case["objects"].get("csistoragecapacities")
+        yield f"score VolumeBinding above 0 among {'pools' if is_made else 'volumes'}"
+
+
 def _asked(case: Fields) -> Iterator[str]:
     for pod in case["objects"].get("pods", ()):
         if pod["spec"].get("schedulingGates") and (pod.get("status") or {}).get("nominatedNodeName"):
             yield "gated Pod with a nomination"
+    namespaces = [one["metadata"]["namespace"] for one in case["objects"].get("poddisruptionbudgets", ())]
+    if len(namespaces) > len(set(namespaces)) and (case["expect"].get("postfilter") or {}).get("candidates"):
+        yield "preemption finds two budgets of one namespace"
     for driver in case["objects"].get("csidrivers", ()):
         if driver["spec"].get("preventPodSchedulingIfMissing"):
             yield "driver that must be there"
     profile = case.get("profile") or {}
+    yield from (f"profile of {point}" for point in profile.get("plugins", ()))
     for plugins in profile.get("plugins", {}).values():
         yield from ("profile with weights" for _ in plugins.get("enabled", ())[:1])
         yield from ("profile with plugins left out" for _ in plugins.get("disabled", ())[:1])

@@ -88,6 +88,13 @@ def _source(draw: Draw, kind: str, name: str, zone: str) -> Fields:
         "kubernetes.io/vsphere-volume": {"vsphereVolume": {"volumePath": f"[ds] {name}"}},
     }
     found = sources[kind]
+    if draw.often(0.08):
+        # Such disks no driver took over: where the plugin counts as migrated, the attempt fails.
+        odd: dict[str, Fields] = {
+            "kubernetes.io/aws-ebs": {"awsElasticBlockStore": {"volumeID": f"aws://z1/{name}"}},
+            "kubernetes.io/azure-disk": {"azureDisk": {"diskName": name, "diskURI": name, "kind": "Dedicated"}},
+        }
+        return odd.get(kind, found)
     if kind == "kubernetes.io/azure-file" and zone:
         found["azureFile"]["secretNamespace"] = "default"
     return found

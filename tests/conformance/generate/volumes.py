@@ -255,6 +255,9 @@ def limits(draw: Draw) -> None:
 
 
 def _use_limited(draw: Draw, pod: Fields, name: str) -> None:
+    if draw.often(0.04):
+        _ephemeral(draw, pod, "foreign")
+        return
     how = draw.count(0, 3)
     if how == 0:
         pod["spec"].setdefault("volumes", []).append(
