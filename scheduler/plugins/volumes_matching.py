@@ -151,7 +151,7 @@ def _match(
     table = offers.volumes(class_name)
     wish = Wish.of(claim, selector)
     taken = [match.slots for match in earlier if match.table is table]
-    slots = table.best(table.suits(wish), taken, offers.reaches, snapshot.nodes.n_rows, smallest=True)
+    slots = table.best(table.suits(wish), taken, offers.reaches, snapshot.nodes.n_rows)
     made_for = []
     open_rows = np.ones(snapshot.nodes.n_rows, dtype=np.bool_)
     for volume in offers.made_for(claim, class_name, snapshot.catalog):
@@ -189,7 +189,7 @@ def _provision(
         pools = np.full(snapshot.nodes.n_rows, NONE, dtype=np.int64)
         if storage_class is not None and _is_counted(claim, storage_class, snapshot):
             size = bytes_of(str((claim.spec.resources.requests or {})["storage"]))
-            pools = table.best(table.has_room(size), (), offers.reaches, snapshot.nodes.n_rows, smallest=False)
+            pools = table.best(table.has_room(size), (), offers.reaches, snapshot.nodes.n_rows)
             full = here & (pools == NONE)
             found.no_space |= full
             open_rows &= ~full

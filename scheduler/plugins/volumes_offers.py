@@ -33,6 +33,7 @@ from scheduler.model.volumes import (
     PersistentVolumeClaim,
     storage_class_of,
 )
+from scheduler.plugins.volumes_order import Order
 from scheduler.plugins.volumes_reach import Reaches, reach_of_affinity, reach_of_selector
 
 NONE = -1
@@ -92,10 +93,11 @@ def bytes_of(quantity: str | int | float | None) -> int:
 class OfferTable:
     """The offers of one storage class: a slot each, int64 (capacity,) columns.
 
-    `amount` is what can be had of an offer at once and `total` what there is of it, in bytes (NONE: not known).
+    `amount` is what can be had of an offer at once and `total` what there is of it, in bytes (NONE: not known). The
+    best offer is the smallest, or any: then a hash of its name decides, as among equals.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_smallest_best: bool) -> None:
         self.objects: list[CatalogObject | None] = [None] * _FIRST_CAPACITY
         self.labels = LabelColumns(_FIRST_CAPACITY)
         self.columns: IntArray = np.zeros((8, _FIRST_CAPACITY), dtype=np.int64)
@@ -104,7 +106,10 @@ class OfferTable:
         self._kinds: dict[tuple[str, str], int] = {}
         self._modes: dict[str, int] = {}
         self._class_codes: dict[str, int] = {}
-        self._ranked: tuple[IntArray, IntArray, IntArray] | None = None
+        self._is_smallest_best = is_smallest_best
+        self._by_rank, self._by_reach = Order(), Order()
+        self._rank: IntArray = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self._changed: set[int] = set()
 
     @property
     def is_there(self) -> BoolArray:
@@ -140,7 +145,7 @@ class OfferTable:
         self.labels.set_row(slot, item.metadata.labels or {})
         tie = hash64("/".join(key)) >> 1
         self.columns[:, slot] = (1, *values, kind, bits, tie, class_code)
-        self._ranked = None
+        self._changed.add(slot)
 
     def remove(self, key: Key) -> int | None:
         """Take an offer out; return its reach, to be given back, None where there is none."""
@@ -151,7 +156,7 @@ class OfferTable:
         self.labels.set_row(slot, {})
         self.columns[0, slot] = 0
         self._free.append(slot)
-        self._ranked = None
+        self._changed.add(slot)
         return int(self.columns[1, slot])
 
     def suits(self, wish: Wish) -> BoolArray:
@@ -178,15 +183,13 @@ class OfferTable:
         found: BoolArray = self.is_there & (self.amount >= size_bytes)
         return found
 
-    def best(
-        self, suits: BoolArray, taken: Sequence[IntArray], reaches: Reaches, n_rows: int, *, smallest: bool
-    ) -> IntArray:
+    def best(self, suits: BoolArray, taken: Sequence[IntArray], reaches: Reaches, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): the best slot for each node, NONE where there is none.
 
         Of offers with the same reach only the first few can be the best anywhere: one more than `taken` columns of
         slots that are not free any more on a node.
         """
-        order, rank, by_rank = self._ranking(smallest=smallest)
+        order = self._by_reach.slots
         order = order[suits[order]]
         same = self.reach[order]
         starts = np.flatnonzero(np.diff(same, prepend=-1))
@@ -198,22 +201,22 @@ class OfferTable:
             is_free = earlier[rows] != slots
             rows, slots = rows[is_free], slots[is_free]
         ranks = np.full(n_rows, _WORST, dtype=np.int64)
-        np.minimum.at(ranks, rows, rank[slots])
+        np.minimum.at(ranks, rows, self._rank[slots])
         found = np.full(n_rows, NONE, dtype=np.int64)
         is_found = ranks != _WORST
-        found[is_found] = by_rank[ranks[is_found]]
+        found[is_found] = self._by_rank.slots[ranks[is_found]]
         return found
 
-    def _ranking(self, *, smallest: bool) -> tuple[IntArray, IntArray, IntArray]:
-        """Return slots by (reach, rank), the rank of each slot, and the slot of each rank, until offers change."""
-        if self._ranked is None:
-            slots = np.flatnonzero(self.is_there)
-            size = self.amount[slots] if smallest else np.zeros(len(slots), dtype=np.int64)
-            by_rank = slots[np.lexsort((self.columns[6, slots], size))]
-            rank = np.zeros(len(self.objects), dtype=np.int64)
-            rank[by_rank] = np.arange(len(by_rank))
-            self._ranked = by_rank[np.argsort(self.reach[by_rank], kind="stable")], rank, by_rank
-        return self._ranked
+    def follow(self) -> None:
+        """Bring the orders and ranks up to date with the offers."""
+        if not self._changed:
+            return
+        size, tie = (self.amount if self._is_smallest_best else np.zeros_like(self.amount)), self.columns[6]
+        self._by_rank.update((size, tie), self.is_there, self._changed)
+        self._by_reach.update((self.reach, size, tie), self.is_there, self._changed)
+        self._changed.clear()
+        self._rank = np.zeros(len(self.objects), dtype=np.int64)
+        self._rank[self._by_rank.slots] = np.arange(len(self._by_rank.slots))
 
     def _bits(self, modes: Iterable[str]) -> int:
         """Return a set of access modes as bits; an API server knows four modes, there is room for 62."""
@@ -244,11 +247,11 @@ class Offers:
 
     def volumes(self, class_name: str) -> OfferTable:
         """Return the free volumes of a class."""
-        return _table(self._volumes, class_name)
+        return _table(self._volumes, class_name, is_smallest_best=True)
 
     def pools(self, class_name: str) -> OfferTable:
         """Return the storage capacities of a class."""
-        return _table(self._pools, class_name)
+        return _table(self._pools, class_name, is_smallest_best=False)
 
     def made_for(self, claim: PersistentVolumeClaim, class_name: str, catalog: Catalog) -> list[PersistentVolume]:
         """Return the volumes of the claim's class that name it as theirs, whatever state they are in."""
@@ -275,6 +278,8 @@ class Offers:
                 except InvalidObjectError:
                     continue  # a quantity that no API server lets pass: nobody can be sure of such an offer
         self.reaches.follow(snapshot.nodes, snapshot.generation)
+        for table in (*self._volumes.values(), *self._pools.values()):
+            table.follow()
 
     def _offer(self, key: Key, item: CatalogObject | None) -> None:
         if isinstance(item, PersistentVolume):
@@ -317,10 +322,10 @@ class Offers:
                 del self._made_for[claim]
 
 
-def _table(tables: dict[str, OfferTable], class_name: str) -> OfferTable:
+def _table(tables: dict[str, OfferTable], class_name: str, *, is_smallest_best: bool) -> OfferTable:
     table = tables.get(class_name)
     if table is None:
-        table = tables[class_name] = OfferTable()
+        table = tables[class_name] = OfferTable(is_smallest_best=is_smallest_best)
     return table
 
 
