@@ -43,3 +43,17 @@ def test_it_fails_the_attempt_that_comes_to_the_node() -> None:
 
 def test_a_full_node_is_not_come_to() -> None:
     assert decide(*snapshot_with("1"), default_profile()).node_name == "other"
+
+
+@pytest.mark.parametrize("is_cordoned", [False, True], ids=["open", "cordoned"])
+def test_a_migrated_disk_that_cannot_be_told_fails_the_attempt_that_comes_to_the_node(is_cordoned: bool) -> None:
+    disk = volume("pv", awsElasticBlockStore={"volumeID": "aws://zone/disk"})
+    objects = (claim("c", volume="pv"), disk, csi_node("n", migrated="kubernetes.io/aws-ebs"))
+    nodes = [make_node("n", unschedulable=is_cordoned), make_node("other")]
+    snapshot = Snapshot(cluster_of(nodes, (), objects=objects), NO_SIGNALS, 0.0)
+
+    if is_cordoned:
+        assert decide(pod_claiming("c"), snapshot, default_profile()).node_name == "other"
+    else:
+        with pytest.raises(PluginError, match="could not translate pv"):
+            decide(pod_claiming("c"), snapshot, default_profile())

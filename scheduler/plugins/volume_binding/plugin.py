@@ -106,14 +106,12 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
 
     def filter(self, state: VolumeState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         refused = [(state.affinity, REASON_AFFINITY), (state.gone, REASON_GONE)]
-        for found in (state, state.plan):
-            if found is not None and found.fault and (found.faulty & snapshot.nodes.alive)[rows].any():
-                raise InvalidObjectError(found.fault)
+        faults = [(found.faulty, found.fault) for found in (state, state.plan) if found is not None and found.fault]
         if state.plan is not None:
             refused[1:1] = [(state.plan.no_volume, REASON_NO_VOLUME), (state.plan.no_space, REASON_NO_SPACE)]
-        return [
-            Rejection(mask[rows], Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason) for mask, reason in refused if mask.any()
-        ]
+        # A fault is the first that a node says: what else is found out about it is never told.
+        codes = ((Code.ERROR, faults), (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, refused))
+        return [Rejection(mask[rows], code, reason) for code, told in codes for mask, reason in told if mask.any()]
 
     def score(self, state: VolumeState | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return what `shape` says of the storage that would be used, where claims wait for a node."""
