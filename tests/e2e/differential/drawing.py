@@ -82,9 +82,17 @@ def draw_cluster(seed: int, n_nodes: int) -> dict[str, list[Fields]]:
     for part, share in _SOME_PODS:
         _among(draw, "pods", share, part)
     neighbours.unlabelled_node(draw)
+    for pod in draw.placed:
+        _drop_ephemeral(pod["spec"])
     for name, value in POLITE.items():
         draw.add("priorityclasses", priority_class(name, value) | {"preemptionPolicy": "Never"})
     return as_submitted(draw.objects)
+
+
+def _drop_ephemeral(spec: Fields) -> None:
+    """Drop what may be another's claim: whoever comes to the node of such a Pod with a volume fails, and most do."""
+    if "volumes" in spec:
+        spec["volumes"] = [one for one in spec["volumes"] if "ephemeral" not in one]
 
 
 def priority_class(name: str, value: int) -> Fields:
@@ -134,6 +142,7 @@ def _drawn(draw: Draw) -> DrawnPod:
     _rename_owners(kept, target, prefix)
     for pod in own:
         pod["metadata"]["name"] = f"{prefix}-{name_of(pod)}"
+        _drop_ephemeral(pod["spec"])
     return DrawnPod(
         manifest=as_submitted({"pods": [target]})["pods"][0],
         objects=as_submitted(kept),
