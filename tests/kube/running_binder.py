@@ -18,6 +18,7 @@ from scheduler.kube.binder.messages import (
     PatchResult,
     PodRef,
     RequestsDone,
+    WriteRequest,
 )
 from scheduler.kube.config import Connection
 from tests.kube.fake_api import replies
@@ -72,6 +73,14 @@ class Running:
         number = next(self._numbers)
         request = PatchRequest(number=number, pod=pod, annotations=dict(annotations), nominated_node_name=nominated)
         self.binder.patch(request)
+        results = wait_until(lambda: [one for one in self.patched if one.number == number], timeout=10)
+        assert isinstance(results[0], PatchResult)
+        return results[0]
+
+    def write(self, path: str, body: object) -> PatchResult:
+        """Patch an object of another kind, and wait for what comes of it."""
+        number = next(self._numbers)
+        self.binder.write(WriteRequest(number=number, path=path, body=msgspec.json.encode(body)))
         results = wait_until(lambda: [one for one in self.patched if one.number == number], timeout=10)
         assert isinstance(results[0], PatchResult)
         return results[0]
