@@ -55,11 +55,6 @@ CLAIMS = ("c0", "c1", "c2", "c3", "c4")
 VOLUMES = ("pv0", "pv1", "pv2", "pv3", "pv4", "pv5")
 CLASSES = ("static", "made", "pooled")
 DRIVERS = ("csi.example.com", "csi.pool")
-CLASS_OBJECTS = (
-    storage_class("static", provisioner="kubernetes.io/no-provisioner"),
-    storage_class("made"),
-    storage_class("pooled", provisioner="csi.pool"),
-)
 WORDS = {
     "affinity": REASON_AFFINITY,
     "gone": REASON_GONE,
@@ -230,8 +225,9 @@ class Walk:
         self.pods: dict[str, list[PodInfo]] = {}
         self.objects: dict[tuple[type, str, str], CatalogObject] = {}
         self.state = cluster_of(self.nodes.values(), (), PLUGINS)
-        for item in CLASS_OBJECTS:
-            self.set(item)
+        self.set(storage_class("static", provisioner="kubernetes.io/no-provisioner"))
+        self.set(storage_class("made"))
+        self.set(storage_class("pooled", provisioner="csi.pool"))
 
     def set(self, item: CatalogObject) -> None:
         key = (type(item), item.metadata.namespace, item.metadata.name)
