@@ -67,6 +67,7 @@ def expected_fields(case: Case) -> Fields:
     if expect.get("filter") is not None:
         fields["filter"] = {name: _expected_verdict(one) for name, one in expect["filter"].items()}
     fields["feasible"] = sorted(expect.get("feasible") or [])
+    fields |= _expected_nominated(expect)
     if "scores" in expect:
         for field in ("raw", "scores", "weights"):
             fields[field] = _without_absent(expect[field])
@@ -142,6 +143,12 @@ def _expected_verdict(found: Fields | None) -> object:
     # Who refuses a node outside the PreFilter set is not told there, only which plugins made the set.
     plugin = "" if found.get("excluded") else found["plugin"]
     return {"plugin": plugin, "code": found["code"], "reasons": sorted(found["reasons"])}
+
+
+def _expected_nominated(expect: Fields) -> Fields:
+    """Return whether the Pod's nominated node was taken, which an attempt that fails later on does not tell."""
+    tried = expect.get("nominated")
+    return {} if tried is None or expect["result"] == "error" else {"nominated": tried["used"]}
 
 
 def _without_absent(by_plugin: Fields) -> Fields:
@@ -320,10 +327,12 @@ def _found_result(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Profile
         return {"result": "error", "condition_reason": "SchedulerError", "message": _error_head(str(error))}
     if decision.is_scheduled:
         acceptable = decision.node_name in case.expect.get("acceptable", ())
-        return {"result": "scheduled", "choice": "acceptable" if acceptable else decision.node_name}
+        choice = "acceptable" if acceptable else decision.node_name
+        return {"result": "scheduled", "choice": choice, "nominated": decision.nominated}
     text = _told(case, decision)
     return _found_postfilter(case, pod, snapshot, profile, decision) | {
         "result": "unschedulable",
+        "nominated": False,
         "condition_reason": "Unschedulable",
         "message": text,
         "event": _event_note(text),

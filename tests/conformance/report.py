@@ -12,8 +12,8 @@ from tests.conformance.profiles import profile_of
 
 COLUMNS = (
     "result", "preenqueue", "prefilter", "filter", "feasible", "raw", "scores", "score_skipped", "weights",
-    "total", "best", "choice", "score_error", "nomination", "victims", "candidates", "non_candidates", "message",
-    "event", "condition_reason", "unschedulable_plugins",
+    "total", "best", "choice", "nominated", "score_error", "nomination", "victims", "candidates",
+    "non_candidates", "message", "event", "condition_reason", "unschedulable_plugins",
 )  # fmt: skip
 
 
