@@ -151,13 +151,10 @@ class _Room:
 
     def __init__(self, snapshot: Snapshot, leaving: Leaving) -> None:
         nodes, pods = snapshot.nodes, leaving.everyone
-        each = np.zeros((len(nodes.resources) + 1, len(pods)), dtype=np.int64)
-        each[-1] = 1
-        for i, pod in enumerate(pods):
-            for name, amount in pod.usage[0].items():
-                resource = nodes.resources.get(name)
-                if resource is not None:  # else it is one that no node has, and a rival wants it in vain
-                    each[resource, i] = amount
+        each = np.ones((len(nodes.resources) + 1, len(pods)), dtype=np.int64)
+        amounts = [pod.usage[0] for pod in pods]
+        for name, resource in nodes.resources.items():
+            each[resource] = [amount.get(name, 0) for amount in amounts]
         self.sums = leaving.sums(each, nodes.n_rows)
         self._snapshot = snapshot
         self._occupied = np.concatenate((nodes.requested, nodes.n_pods[None]))

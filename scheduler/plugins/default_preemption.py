@@ -30,7 +30,8 @@ REASON_PREFILTER = "not found"
 """What kube-scheduler's DynamicResources says at PostFilter where PreFilter ended early; nobody else is asked then."""
 
 _LOWEST_PRIORITY = -(2**31)
-_AT_ONCE = 64
+_FEW, _MANY = 64, 512
+"""How many nodes are tried at once: at least, and while all the candidates that are wanted break budgets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         budgets = Budgets(snapshot.catalog)
         is_harmless = False
         while rows and not (is_harmless and len(search.candidates) >= n_wanted):
-            n_now = max(n_wanted - len(search.candidates), _AT_ONCE)
+            n_missing = n_wanted - len(search.candidates)
+            n_now = max(n_missing, _FEW) if n_missing > 0 else _MANY
             found = _try_rows(rows[:n_now], pod, snapshot, evictions, budgets)
             rows = rows[n_now:]
             search.refusals += found.refusals
@@ -140,8 +142,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
 def pick(candidates: Sequence[Candidate], snapshot: Snapshot, seed: int) -> Candidate:
     """Return the candidate on which the least is lost; the Pod's seed decides among equals."""
-    least = min(_loss(candidate) for candidate in candidates)
-    best = [candidate for candidate in candidates if _loss(candidate) == least]
+    losses = [_loss(candidate) for candidate in candidates]
+    least = min(losses)
+    best = [candidate for candidate, loss in zip(candidates, losses, strict=True) if loss == least]
     rows = np.array([candidate.row for candidate in best], dtype=np.int64)
     return best[int(np.argmin(mix64(snapshot.nodes.name_hash[rows] ^ np.uint64(seed))))]
 
@@ -156,26 +159,30 @@ def _loss(candidate: Candidate) -> tuple[int, int, int, int, float]:
 
 
 def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: Evictions, budgets: Budgets) -> Search:
-    victims: dict[int, list[PodInfo]] = {}
-    protected: dict[int, set[str]] = {}
-    importance: dict[str, tuple[int, float, int]] = {}
+    here: dict[int, list[PodInfo]] = {}
+    protected: dict[int, list[PodInfo]] = {}
+    removable: dict[int, list[PodInfo]] = {}
     for row in rows:
         lower = [one for one in snapshot.pods_on(row) if one.priority < pod.priority]
-        importance |= {one.uid: _importance(one, place) for place, one in enumerate(lower)}
-        here = sorted(lower, key=lambda one: importance[one.uid])
-        violations = budgets.violated_by(here)
-        victims[row] = here
-        protected[row] = {victim.uid for victim, is_violation in zip(here, violations, strict=True) if is_violation}
-    # Stable: those whose removal breaks a budget are the first to come back, the most important one first.
-    removable = {row: sorted(here, key=lambda one: one.uid not in protected[row]) for row, here in victims.items()}
+        here[row] = _most_important_first(lower, range(len(lower)))
+        violations = budgets.violated_by(here[row])
+        protected[row] = [one for one, is_violation in zip(here[row], violations, strict=True) if is_violation]
+        others = [one for one, is_violation in zip(here[row], violations, strict=True) if not is_violation]
+        # Those whose removal breaks a budget are the first to come back, the most important one first.
+        removable[row] = protected[row] + others
     needed, refusals = evictions.needed(removable)
     search = Search([], refusals)
     for row, going in needed.items():
-        n_violations = sum(victim.uid in protected[row] for victim in going)
-        search.candidates.append(
-            Candidate(row, tuple(sorted(going, key=lambda one: importance[one.uid])), n_violations)
-        )
+        n_violations = len({one.uid for one in protected[row]} & {one.uid for one in going})
+        victims = _most_important_first(going, [here[row].index(one) for one in going])
+        search.candidates.append(Candidate(row, tuple(victims), n_violations))
     return search
+
+
+def _most_important_first(pods: Sequence[PodInfo], places: Sequence[int]) -> list[PodInfo]:
+    """Return Pods of a node sorted; equal ones keep their order."""
+    importance = [_importance(pod, place) for pod, place in zip(pods, places, strict=True)]
+    return [pods[i] for i in sorted(range(len(pods)), key=importance.__getitem__)]
 
 
 def _importance(pod: PodInfo, place: int) -> tuple[int, float, int]:

@@ -104,7 +104,7 @@ class Budgets:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._by_namespace: dict[str, _Guards] = {}
-        self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[PodDisruptionBudget]] = {}
+        self._by_labels: dict[tuple[str, frozenset[tuple[str, str]]], list[PodDisruptionBudget]] = {}
 
     def violated_by(self, pods: Sequence[PodInfo]) -> list[bool]:
         """Return for each Pod, taken to leave in this order, whether that breaks a budget.
@@ -129,7 +129,7 @@ class Budgets:
         labels: Mapping[str, str] = pod.labels
         if not labels:
             return ()
-        key = (pod.namespace, tuple(sorted(labels.items())))
+        key = (pod.namespace, frozenset(labels.items()))
         found = self._by_labels.get(key)
         if found is None:
             guards = self._within(pod.namespace)
