@@ -210,11 +210,10 @@ class ApiView(Protocol):
 class PreBindPlugin(Plugin, ABC):
     @abstractmethod
     def prebind(self, state: Any, pod: PodInfo, node_name: str) -> Status | Sequence[Preparation] | None:
-        """Prepare the bind; it waits until the instructions have been carried out. A refusal sends the Pod back."""
+        """Prepare the bind; it waits until the instructions have been carried out. A refusal sends the Pod back.
 
-    def takes_long(self, state: Any, pod: PodInfo, node_name: str) -> bool:
-        """Return whether `prebind` will have the Pod wait, so that others are told first which node it waits for."""
-        return False
+        Where there is a WaitFor among them, others are told first which node the Pod waits for.
+        """
 
     def still_awaits(self, state: Any, pod: PodInfo, node_name: str, api: ApiView) -> Collection[ObjectKey]:
         """Return the objects that the Pod still waits for after a WaitFor; none: it may go on.

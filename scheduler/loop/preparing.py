@@ -62,10 +62,8 @@ class Preparations:
         flight.assumed.clear()
 
     def prebind(self, flight: Flight) -> Walk:
-        """Run PreBind; a Pod that it will have waiting is told its node first, as autoscalers want to know it."""
+        """Run PreBind; where it has the Pod waiting, its node is written first, as autoscalers want to know it."""
         placement, runner, began_s = flight.placement, self._runner, self._clock()
-        if any([runner.takes_long(plugin, placement) for plugin in placement.profile.prebind]):
-            yield from self._nominate(flight)
         for plugin in placement.profile.prebind:
             flight.preparing = plugin.name
             if plugin.blocking:
@@ -73,7 +71,10 @@ class Preparations:
                 answer = yield
             else:
                 answer = runner.prebind(plugin, placement)
-            for step in runner.prebind_steps(plugin, placement, answer, began_s):
+            steps = runner.prebind_steps(plugin, placement, answer, began_s)
+            if any(isinstance(step, WaitFor) for step in steps):
+                yield from self._nominate(flight)
+            for step in steps:
                 if isinstance(step, PatchPod):
                     yield from self.patch_pod(flight, step, plugin.name, "PreBind")
                 elif isinstance(step, PatchObject):
@@ -99,8 +100,9 @@ class Preparations:
     def _nominate(self, flight: Flight) -> Walk:
         """Write the node to the Pod's status, and wait, so that the bind comes after it. Its failure means nothing."""
         pod, node_name = flight.placement.pod, flight.placement.node_name
+        is_told = flight.is_nominated or pod.pod.status.nominated_node_name == node_name
         flight.is_nominated = True
-        if pod.pod.status.nominated_node_name != node_name:
+        if not is_told:
             self._instructions.patch(PatchPod.of(pod, {}, node_name), flight.settle)
             yield
 

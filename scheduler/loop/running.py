@@ -107,9 +107,6 @@ class PluginRunner:
         self._check_refusal(plugin, "PreBind", answer, placement, began_s)
         return ()
 
-    def takes_long(self, plugin: PreBindPlugin, placement: Placement) -> bool:
-        return self._call(plugin, "PreBind", placement, plugin.takes_long)
-
     def still_awaits(self, plugin: PreBindPlugin, placement: Placement, api: ApiView) -> Collection[ObjectKey]:
         def ask(state: object, pod: PodInfo, node_name: str) -> Collection[ObjectKey]:
             return plugin.still_awaits(state, pod, node_name, api)

@@ -172,7 +172,6 @@ def test_the_points_of_the_plugin() -> None:
     result = plugin.prefilter(POD, snapshot)
     assert isinstance(result, PreFilterResult)
     state: Any = result.state
-    assert not plugin.takes_long(state, POD, "n")
     assert plugin.prebind(state, POD, "n") is None
 
     reserved = plugin.reserve(state, POD, "n")
@@ -181,7 +180,6 @@ def test_the_points_of_the_plugin() -> None:
     (item,) = reserved.objects
     assert item.metadata.annotations == {SELECTED_NODE: "n"}
     chosen: Any = reserved.state
-    assert plugin.takes_long(chosen, POD, "n")
     steps = plugin.prebind(chosen, POD, "n")
     assert steps is not None
     assert steps[-1] == WaitFor(7.0, "binding volumes: context deadline exceeded")

@@ -129,9 +129,6 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
     def unreserve(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> None:
         """There is nothing to undo here: what Reserve returned is taken back by whom it was returned to."""
 
-    def takes_long(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> bool:
-        return isinstance(state, Chosen)
-
     def prebind(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> Sequence[Preparation] | None:
         if not isinstance(state, Chosen):
             return None
