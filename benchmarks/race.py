@@ -205,7 +205,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=100.0, help="Pods created a second")
     parser.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS), help="default: all")
     parser.add_argument("--kind-pods", type=int, default=2_000, help="as --pods, for all kinds but plain")
-    parser.add_argument("--kind-steady-pods", type=int, default=500)
+    parser.add_argument("--kind-steady-pods", type=int, default=400)
+    parser.add_argument("--kind-rate", type=float, default=50.0, help="what kube-scheduler keeps up with, too")
     parser.add_argument("--kind-rounds", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="one round each, 1,000 Pods or fewer, the fewest nodes")
     parser.add_argument("--write", action="store_true", help="renew benchmarks/RESULTS.json and RESULTS.md")
@@ -214,15 +215,18 @@ def main() -> None:
     turns = race(heats, [Limit(), KubeScheduler(), Vane()])
     print("\n\n".join(filter(None, (table(turns), table_of_kinds(turns)))))
     if given.write:
-        courses = {heat.kind: (heat.n_backlog, heat.n_rounds) for heat in heats}
-        write(Path(__file__).parent, turns, courses, given.rate)
+        write(
+            Path(__file__).parent,
+            turns,
+            {heat.kind: (heat.n_backlog, heat.n_rounds, heat.rate_per_s) for heat in heats},
+        )
 
 
 def _heats(given: argparse.Namespace) -> list[Heat]:
     nodes, plain = sorted(given.nodes), (given.rounds, given.pods, given.steady_pods, given.rate)
-    others = (given.kind_rounds, given.kind_pods, given.kind_steady_pods, given.rate)
+    others = (given.kind_rounds, given.kind_pods, given.kind_steady_pods, given.kind_rate)
     if given.quick:
-        nodes, plain, others = nodes[:1], (1, 1_000, 300, given.rate), (1, 400, 100, given.rate)
+        nodes, plain, others = nodes[:1], (1, 1_000, 300, given.rate), (1, 400, 100, given.kind_rate)
     heats = [Heat(PLAIN.name, n_nodes, *plain) for n_nodes in nodes if PLAIN.name in given.kinds]
     return heats + [Heat(kind, nodes[-1], *others) for kind in given.kinds if kind != PLAIN.name]
 

@@ -33,11 +33,12 @@ _KINDS = """\
 
 {table}
 
-The same with Pods that ask for more, on nodes in three zones: {sizes}. The limit is that of plain Pods. *spread*: a
-hard constraint over the zones, maxSkew 5. *anti-affinity*: no two of a set on a host. *preferred-affinity*: rather in
-the zone of the others. Sets are of 1,000 Pods. *mix*: these three and plain Pods in turn. After each turn every Pod has
-a node, and zones and hosts are looked at: who breaks a hard constraint, or leaves less than nine tenths of a set that
-wants to be together in one zone, has no figures."""
+The same with Pods that ask for more, on nodes in three zones:
+{sizes}.
+The limit is that of plain Pods. *spread*: a hard constraint over the zones, maxSkew 5. *anti-affinity*: no two of a set
+on a host. *preferred-affinity*: rather in the zone of the others. Sets are of 1,000 Pods. *mix*: these three and plain
+Pods in turn. At the end of each turn every Pod has a node, and zones and hosts are looked at: who breaks a hard
+constraint, or leaves less than nine tenths of a set that wants to be together in one zone, has no figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +132,8 @@ def table_of_kinds(turns: Sequence[Turn]) -> str:
     return _markdown(heads, rows)
 
 
-def write(folder: Path, turns: Sequence[Turn], courses: Mapping[str, tuple[int, int]], rate_per_s: float) -> None:
-    """Write RESULTS.json and RESULTS.md; `courses` has the Pods of the backlog and the rounds of each kind."""
+def write(folder: Path, turns: Sequence[Turn], courses: Mapping[str, tuple[int, int, float]]) -> None:
+    """Write RESULTS.json and RESULTS.md; `courses` has each kind's backlog, rounds, and Pods created a second."""
     about = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "machine": _machine(),
@@ -150,11 +151,14 @@ def write(folder: Path, turns: Sequence[Turn], courses: Mapping[str, tuple[int, 
     )
     parts = ["# Vane beside kube-scheduler", table(turns), conditions]
     if PLAIN.name in courses:
-        n_pods, n_rounds = courses[PLAIN.name]
-        parts.append(_METHOD.format(kubernetes=KUBERNETES, n_rounds=n_rounds, n_pods=n_pods, rate=rate_per_s))
+        n_pods, n_rounds, rate = courses[PLAIN.name]
+        parts.append(_METHOD.format(kubernetes=KUBERNETES, n_rounds=n_rounds, n_pods=n_pods, rate=rate))
     sizes = {course for kind, course in courses.items() if kind != PLAIN.name}
     if sizes:
-        told = "; ".join(f"a backlog of {n_pods:,} Pods, {n_rounds} rounds" for n_pods, n_rounds in sorted(sizes))
+        told = "; ".join(
+            f"{n_rounds} rounds with a backlog of {n_pods:,}, then {rate:g} a second"
+            for n_pods, n_rounds, rate in sorted(sizes)
+        )
         parts.append(_KINDS.format(table=table_of_kinds(turns), sizes=told))
     (folder / "RESULTS.md").write_text("\n\n".join(filter(None, parts)) + "\n")
 
