@@ -191,7 +191,7 @@ def test_the_counts_follow_what_changes() -> None:
 
 
 def test_after_a_trial_the_fault_told_is_still_that_of_the_first_pod() -> None:
-    made = {"ephemeral": {"volumeClaimTemplate": {}}}
+    made: dict[str, Any] = {"ephemeral": {"volumeClaimTemplate": {}}}
     first, second = (pod_with(made, name=name, node="n") for name in ("first", "second"))
     state = state_with((*NEW, ONE, claim("first-v0"), claim("second-v0")), first, second)
     snapshot = Snapshot(state, NO_SIGNALS, 0.0)
