@@ -6,6 +6,7 @@ Each scenario is told once and played twice, by Vane and by the real kube-schedu
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -255,6 +256,27 @@ def test_a_volume_made_for_another_node_sends_the_pod_back(
     name = volume["metadata"]["name"]
     what = f'pv "{name}" node affinity doesn\'t match node "a": no matching NodeSelectorTerms'
     assert f"{BINDING}{what}" in cluster.failures("web")
+
+
+@pytest.mark.parametrize("scheduler_name", ["vane"], indirect=True)
+def test_a_new_leader_goes_on_where_the_old_one_died(
+    cluster: Cluster, start: Start, start_vane: StartVane, provisioner: Provision
+) -> None:
+    """Nothing of the first one's is left but what it has written: the claim's node and the Pod's nomination."""
+    cluster.add_claims(data="made")
+    first = start_vane()
+    cluster.add_pod("web", "data")
+    node = cluster.chosen_for("data")
+    wait_until(lambda: cluster.nomination("web") == node, 10.0, "the nomination")
+    first.process.signal(signal.SIGKILL)
+    first.process.wait(10.0)
+    asked = provisioner()
+    start()
+    cluster.api.patch(f"{storage.CLAIMS}/data", {"metadata": {"labels": {"seen": "yes"}}})
+
+    assert cluster.api.wait_bound("web", timeout=20.0) == node
+    assert set(asked.asked) == {node}
+    assert cluster.api.events("web", reason="FailedScheduling") == []
 
 
 def remove(cluster: Cluster, *claims: str) -> None:
