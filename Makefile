@@ -5,13 +5,14 @@ ARGS ?=
 SEED ?= 1
 N ?= 1000
 PYTEST_ARGS ?=
+WORKERS ?= 0
 
 # The uv of this machine, or else one of our own.
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test sequences conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,10 +32,13 @@ controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the 
 	$(BIN)/python tests/controlplane/build.py
 	$(BIN)/python tests/controlplane/build.py oracle
 
-test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli")
+test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli", WORKERS=2: two share them)
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \
 		|| echo "no control plane on this machine: tests that need it will say so"
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+sequences: setup ## Place, remove and undo at random, N times; compare every index and column (SEED=1 N=10000)
+	$(BIN)/python -m tests.contracts.sequences --seed $(SEED) --number $(N)
 
 conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
 	$(BIN)/python -m tests.conformance.generate --seed $(SEED) --number $(N) $(ARGS)

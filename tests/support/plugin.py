@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from tests.controlplane.build import BuildError, ensure_oracle, ensure_programs
 from tests.support.audit import AuditLog
@@ -19,6 +20,9 @@ from tests.support.kubelet import TestKubelet
 from tests.support.prometheus import PrometheusServer, Samples, import_samples
 
 _MARK = "controlplane"
+_TIMED = "tests/e2e/"
+"""Where tests watch the clock: one worker runs them one after the other, first, as they take longest."""
+
 _PROGRAMS = pytest.StashKey[Path | BuildError]()
 _ORACLE = pytest.StashKey[Path | BuildError]()
 
@@ -32,6 +36,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _needs(item, "programs") or _needs(item, "oracle"):
             item.add_marker(_MARK)
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        items.sort(key=lambda item: not item.nodeid.startswith(_TIMED))
+
+
+class Shares(LoadScopeScheduling):  # type: ignore[misc]  # without types
+    """What one of several workers runs as a whole: all that watches the clock, or one of the other files."""
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False  # by the number of tests, which says little of how long they take
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _TIMED if nodeid.startswith(_TIMED) else nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:
+    return Shares(config, log)
 
 
 # Before the tests and not in the fixture: a first build takes longer than the timeout of the test that would wait.

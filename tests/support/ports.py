@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import random
 import socket
 import threading
@@ -8,7 +9,11 @@ import pytest
 
 # Below the range from which Linux takes the local ports of outgoing connections (32768 and up): a port found free
 # here is not lost to one of those before its server listens.
-_RANGE = range(20000, 32000)
+_FIRST, _END = 20000, 32000
+
+# Workers of one run take turns: what one finds free, another doesn't hand out before a server listens there.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_RANGE = range(_FIRST + _WORKER, _END, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 _handed_out: set[int] = set()
 _lock = threading.Lock()
