@@ -48,7 +48,8 @@ func disagree(format string, values ...any) error {
 	return &disagreement{fmt.Sprintf(format, values...)}
 }
 
-const tries = 5
+// What is decided by an even chance agrees once in so many tries, but for one case in 2^40.
+const tries = 40
 
 // answer is the case's expectation. A panic of the scheduler makes its result `crash`; `chance` is one where the
 // scheduler did not do the same twice, as where it takes the first of the objects in a map. A disagreement that
