@@ -37,11 +37,12 @@ from tests.builders import NO_SIGNALS
 
 _METHOD = """\
 `python -m benchmarks.decide_families`: `decide` alone, on {n_nodes:,} nodes with {n_placed:,} placed Pods of 200
-applications that spread, seek and avoid each other; {machine}, {date}, Vane {version}. Milliseconds. Each Pod is
-placed before the next one is decided; with preemption the victims leave ten decisions later, so that ten Pods are
-nominated. *First* is the first decision on a new state, not in the other figures. *CPU p99* is of the CPU time: other
-programs took {bystanders:.0%} of the machine meanwhile, and what they took lengthens the other figures. Judged by the
-{judged}."""
+applications that spread, seek and avoid each other. Milliseconds. Each Pod is placed before the next one is decided;
+with preemption the victims leave ten decisions later, so that ten Pods are nominated. *First* is the first decision on
+a new state, not in the other figures; *CPU p99* is of the CPU time.
+
+{machine}, {date}, Vane {version}. Other programs took {bystanders:.0%} of the machine meanwhile, which
+lengthens all figures but CPU p99. Judged by the {judged}."""
 _IDLE = 0.05
 
 
@@ -118,7 +119,7 @@ def main() -> int:
     shown = f"{table(results, is_idle=is_idle)}\n\n" + _METHOD.format(
         n_nodes=given.nodes,
         n_placed=given.nodes * N_PLACED_EACH,
-        machine=f"one of {os.cpu_count()} {platform.machine()} cores, Python {platform.python_version()}",
+        machine=f"One of {os.cpu_count()} {platform.machine()} cores, Python {platform.python_version()}",
         date=f"{datetime.now(UTC):%Y-%m-%d}",
         version=__version__,
         bystanders=share,

@@ -15,6 +15,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.decide_alone import make_pod, make_state, make_store
+from benchmarks.families import ZONE, Family, families, full
 from scheduler.framework.decide import decide
 from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Profile
@@ -79,37 +80,15 @@ def test_decide(benchmark: BenchmarkFixture, n_rules: int) -> None:
     assert decision.is_scheduled
 
 
-def full_cluster() -> Snapshot:
-    """Return 5,000 nodes, each filled by four Pods of low priority, and a hundred budgets over a half of them."""
-    nodes = [builders.make_node(f"n{i}", cpu="8", labels={ZONE: f"z{i % 3}"}) for i in range(N_NODES)]
-    pods = [
-        builders.make_pod(
-            f"p{i}-{k}",
-            node=f"n{i}",
-            cpu="1900m",
-            memory="1Gi",
-            priority=k + 1,
-            labels={"app": f"a{(4 * i + k) % 200}"},
-            status={"startTime": f"2026-01-01T{(i + k) % 24:02}:{i % 60:02}:00Z"},
-        )
-        for i in range(N_NODES)
-        for k in range(4)
-    ]
-    budgets = [
-        builders.object_of(
-            "PodDisruptionBudget",
-            {
-                "metadata": {"name": f"b{i}", "namespace": "default"},
-                "spec": {"selector": {"matchLabels": {"app": f"a{i}"}}},
-                "status": {"disruptionsAllowed": i % 2},
-            },
-        )
-        for i in range(100)
-    ]
-    return Snapshot(builders.cluster_of(nodes, pods, objects=budgets), builders.NO_SIGNALS, NOW_S)
+@pytest.mark.parametrize("family", [pytest.param(one, id=one.name) for one in families() if not one.is_preempting])
+def test_family(benchmark: BenchmarkFixture, family: Family) -> None:
+    state = family.cluster(N_NODES)
+    pod = family.arrive(state, 0)
+    snapshot = Snapshot(state, builders.NO_SIGNALS, NOW_S)
+    decision = benchmark(lambda: decide(pod, snapshot, PROFILE))
+    assert decision.is_scheduled
 
 
-ZONE = "topology.kubernetes.io/zone"
 SPREAD = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
 PREEMPTORS: dict[str, dict[str, Any]] = {
     "room": {"cpu": "4"},
@@ -124,15 +103,15 @@ PREEMPTORS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", PREEMPTORS)
-def test_preempt(benchmark: BenchmarkFixture, full: Snapshot, kind: str) -> None:
+def test_preempt(benchmark: BenchmarkFixture, full_cluster: Snapshot, kind: str) -> None:
     pod = builders.make_pod(kind, priority=100, **PREEMPTORS[kind])
-    decision = benchmark(lambda: decide(pod, full, PROFILE))
+    decision = benchmark(lambda: decide(pod, full_cluster, PROFILE))
     assert bool(decision.victims) == (kind != "too-large")
 
 
 @pytest.fixture(scope="module")
-def full() -> Snapshot:
-    return full_cluster()
+def full_cluster() -> Snapshot:
+    return Snapshot(full(N_NODES), builders.NO_SIGNALS, NOW_S)
 
 
 @pytest.mark.parametrize("n_rules", [0, 20])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from datetime import datetime
 from functools import cached_property
 
 import msgspec
@@ -58,9 +60,15 @@ class PodInfo:
     def labels(self) -> Labels:
         return self.pod.metadata.labels or {}
 
-    @property
+    @cached_property
     def priority(self) -> int:
         return self.pod.spec.priority or 0
+
+    @cached_property
+    def started_s(self) -> float:
+        """When it was started on its node, as UNIX time; infinity if it wasn't yet."""
+        text = self.pod.status.start_time
+        return datetime.fromisoformat(text).timestamp() if text else math.inf
 
     @cached_property
     def seed(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import numpy as np
 
@@ -154,7 +153,7 @@ def _loss(candidate: Candidate) -> tuple[int, int, int, int, float]:
     victims = candidate.victims
     top = victims[0].priority if victims else _LOWEST_PRIORITY
     total = sum(victim.priority - _LOWEST_PRIORITY for victim in victims)
-    earliest_s = min((_started_s(victim) for victim in victims if victim.priority == top), default=math.inf)
+    earliest_s = min((victim.started_s for victim in victims if victim.priority == top), default=math.inf)
     return candidate.n_violations, top, total, len(victims), -earliest_s
 
 
@@ -190,14 +189,7 @@ def _importance(pod: PodInfo, place: int) -> tuple[int, float, int]:
 
     Those that have not started count as started one after the other; others that are equal keep their order.
     """
-    started_s = _started_s(pod)
-    return -pod.priority, started_s, place if started_s == math.inf else 0
-
-
-def _started_s(pod: PodInfo) -> float:
-    """Return when a Pod was started, as UNIX time; infinity if it wasn't yet."""
-    text = pod.pod.status.start_time
-    return datetime.fromisoformat(text).timestamp() if text else math.inf
+    return -pod.priority, pod.started_s, place if pod.started_s == math.inf else 0
 
 
 def _potential(snapshot: Snapshot, diagnosis: Diagnosis) -> BoolArray:
