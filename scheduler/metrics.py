@@ -164,6 +164,11 @@ class Metrics:
             doubling(0.001, 15),
             "result",
         )
+        self.volume_stage_errors = self._counter(
+            "scheduler_volume_scheduling_stage_error_total",
+            "Attempts that failed with VolumeBinding, by what it was doing: assume, bind.",
+            "operation",
+        )
 
     def _preemption(self) -> None:
         self.preemption_attempts = self._counter(

@@ -38,6 +38,7 @@ HISTOGRAMS = {
 COUNTERS = {
     "scheduler_schedule_attempts_total": ["profile", "result"],
     "scheduler_plugin_evaluation_total": ["extension_point", "plugin", "profile"],
+    "scheduler_volume_scheduling_stage_error_total": ["operation"],
     "scheduler_preemption_attempts_total": [],
     "scheduler_queue_incoming_pods_total": ["event", "queue"],
     "scheduler_pod_scheduled_after_flush_total": [],

@@ -33,6 +33,8 @@ from scheduler.model.pods import PodInfo
 log = logging.getLogger(__name__)
 
 _BOUND = ("bound", "conflict_same_node")
+_VOLUME_STAGES = {("VolumeBinding", "Reserve"): "assume", ("VolumeBinding", "PreBind"): "bind"}
+"""What kube-scheduler's `scheduler_volume_scheduling_stage_error_total` calls them."""
 _NOT_OURS_ANY_MORE = ("conflict_other_node", "deleted")
 _CONFLICTS = {
     "conflict_same_node": "same_node",
@@ -272,6 +274,9 @@ class BindingCycle:
             self._queue.done(uid)
             log.info("bind lost", extra={"pod": attempt.pod.key, "outcome": str(error)})
         else:
+            stage = _VOLUME_STAGES.get((error.plugin, error.point)) if isinstance(error, PluginError) else None
+            if stage is not None:
+                self._metrics.volume_stage_errors(stage).inc()
             self._failure.failed(attempt, str(error), now_s, flight.is_nominated)
 
 
