@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from tests.conformance.generate.draw import Fields, name_of
 from tests.e2e.differential.drawing import DrawnPod
@@ -95,7 +96,7 @@ class Cluster:
         unknown = objects.keys() - _COLLECTIONS.keys()
         assert not unknown, f"no collection for {sorted(unknown)}"
         for plural in _COLLECTIONS:
-            self._api.for_each(lambda fields, plural=plural: self._create(plural, fields), objects.get(plural, ()))
+            self._api.for_each(partial(self._create, plural), objects.get(plural, ()))
 
     def _create(self, plural: str, fields: Fields) -> None:
         if plural == "namespaces" and name_of(fields) in _EXISTING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from tests.conformance.generate.draw import Fields
@@ -100,7 +101,7 @@ class Both:
         }
         expected = {f'scheduler_cache_size{{type="{type_}"}}': float(size) for type_, size in sizes.items()}
         for page in self._pages:
-            wait_until(lambda page=page: _values(page(), expected) == expected, 15.0, f"the cache of {expected}")
+            wait_until(partial(_shows, page, expected), 15.0, f"the cache of {expected}")
 
     def submit(self, drawn: DrawnPod, scheduler: str) -> Submitted:
         """Create the Pod for a scheduler, and wait until that has decided."""
@@ -147,6 +148,10 @@ class Both:
 def in_turn(number: int) -> tuple[str, str]:
     """Return the scheduler that gets the Pod of that number first, and the other one."""
     return (REFERENCE, VANE) if number % 2 == 0 else (VANE, REFERENCE)
+
+
+def _shows(page: Callable[[], str], expected: dict[str, float]) -> bool:
+    return _values(page(), expected) == expected
 
 
 def _values(page: str, wanted: dict[str, Any]) -> dict[str, float]:
