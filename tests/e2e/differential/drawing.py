@@ -51,6 +51,9 @@ _SOME_NODES: Sequence[tuple[Part, float]] = (
 """What is made of a share of the nodes."""
 
 _CORDONED = 0.05
+_HARD_TAINT = {"key": "dedicated", "value": "a", "effect": "NoSchedule"}
+"""On a few nodes: all that the part about taints draws may be soft ones."""
+
 _SOME_PODS: Sequence[tuple[Part, float]] = (
     (neighbours.pod_affinity, 0.15), (nodes.ports, 0.2), (volumes.disks, 0.2), (resources.resized, 0.2),
 )  # fmt: skip
@@ -79,6 +82,8 @@ def draw_cluster(seed: int, n_nodes: int) -> dict[str, list[Fields]]:
         _among(draw, "nodes", share, part)
     for node in draw.some(draw.nodes, 1, round(_CORDONED * n_nodes)):
         node["spec"]["unschedulable"] = True
+    for node in draw.some(draw.nodes, 2, 4):
+        node["spec"]["taints"] = [dict(_HARD_TAINT)]
     for part, share in _SOME_PODS:
         _among(draw, "pods", share, part)
     neighbours.unlabelled_node(draw)
