@@ -42,7 +42,7 @@ with preemption the victims leave ten decisions later, so that ten Pods are nomi
 a new state, not in the other figures; *CPU p99* is of the CPU time.
 
 {machine}, {date}, Vane {version}. Other programs took {bystanders:.0%} of the machine meanwhile, which
-lengthens all figures but CPU p99. Judged by the {judged}."""
+lengthens all figures, CPU p99 the least. Judged by the {judged}."""
 _IDLE = 0.05
 
 
