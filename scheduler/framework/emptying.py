@@ -11,7 +11,7 @@ import numpy as np
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.filtering import FilterRun, sifted
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
-from scheduler.framework.status import Rejection
+from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot, Trial
@@ -124,6 +124,7 @@ class Emptying:
                 found = [replace(one, mask=one.mask[rows]) for one in self._always(plugin)]
             else:
                 found = run.ask(plugin, self._state(plugin), snapshot, rows, standing.shape)
+            found, standing = without_faults(found, standing)
             standing = sifted(plugin.name, found, standing, told)
         n_rows = run.snapshot.nodes.n_rows
         refusals += [replace(one, mask=_widened(one.mask, rows, n_rows)) for one in told]
@@ -173,6 +174,14 @@ def _rivals(run: FilterRun, rows: Mapping[int, object]) -> dict[int, list[PodInf
         if row is not None and row in rows and (rivals := run.rivals(name)):
             found[row] = rivals
     return found
+
+
+def without_faults(found: list[Rejection], standing: BoolArray) -> tuple[list[Rejection], BoolArray]:
+    """Return the refusals, and who stands without a fault: as upstream, such a node is left out and nothing is told."""
+    for one in found:
+        if one.code is Code.ERROR:
+            standing = standing & ~one.mask
+    return [one for one in found if one.code is not Code.ERROR], standing
 
 
 def _widened(mask: BoolArray, rows: IntArray, n_rows: int) -> BoolArray:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.emptying import Emptying, Leaving
+from scheduler.framework.emptying import Emptying, Leaving, without_faults
 from scheduler.framework.filtering import ALL_ROWS, FilterRun, sifted
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.status import Rejection
@@ -83,7 +83,8 @@ class Evictions:
         refusals: list[Refusal] = []
         for plugin in run.plugins:
             if plugin.freed_by is FreedBy.NOTHING:
-                standing = sifted(plugin.name, self._always(plugin), standing, refusals)
+                found, standing = without_faults(self._always(plugin), standing)
+                standing = sifted(plugin.name, found, standing, refusals)
                 continue
             state = run.states.get(plugin.name)
             tally = None if plugin.freed_by is FreedBy.ROOM else run.tally(plugin, ())

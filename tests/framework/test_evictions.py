@@ -46,6 +46,15 @@ class Sociable(FilterPlugin):
         return [Rejection(snapshot.nodes.n_pods[rows] == 0, Code.UNSCHEDULABLE, "too lonely")]
 
 
+class Faulty(FilterPlugin):
+    """Cannot tell of the first row."""
+
+    freed_by = FreedBy.NOTHING
+
+    def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        return [Rejection(np.arange(snapshot.nodes.n_rows)[rows] == 0, Code.ERROR, "broken")]
+
+
 class Unmoved(FilterPlugin):
     freed_by = FreedBy.NOTHING
 
@@ -140,3 +149,14 @@ def test_who_may_mind_that_pods_leave_is_asked_before_those_that_come_after_it()
 
     assert evictions.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody) == []
     assert reasons == {row: {"too lonely"} for row in range(3)}
+
+
+def test_a_node_with_a_fault_is_left_out_and_the_others_are_tried() -> None:
+    snapshot, evictions = evictions_of(Faulty(), make_pod("target", cpu="1", priority=9))
+    nobody = np.zeros_like(snapshot.nodes.n_pods)
+
+    found, reasons = needed(snapshot, evictions)
+
+    assert found == {1: ["p10"], 2: ["p20"]}
+    assert reasons == {0: set(), 1: set(), 2: set()}
+    assert evictions.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody) == []
