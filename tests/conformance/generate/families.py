@@ -26,6 +26,7 @@ _PLAIN: Mapping[str, Sequence[Part]] = {
     "topologyspread": (neighbours.neighbours, neighbours.spread),
     "defaultspread": (neighbours.neighbours, neighbours.default_spreading),
     "interpodaffinity": (neighbours.namespaces, neighbours.neighbours, neighbours.pod_affinity),
+    "affinityargs": (neighbours.neighbours, neighbours.pod_affinity, profiles.affinity_arguments),
     "firstofitskind": (neighbours.neighbours, neighbours.first_of_its_kind),
     "ghosts": (neighbours.ghosts,),
     "unlabelled": (neighbours.unlabelled_node, neighbours.neighbours, neighbours.spread, neighbours.pod_affinity),

@@ -150,6 +150,16 @@ def _inter_pod(draw: Draw) -> Fields:
     return {"hardPodAffinityWeight": draw.pick((0, 1, 50, 100)), "ignorePreferredTermsOfExistingPods": draw.often(0.5)}
 
 
+def affinity_arguments(draw: Draw) -> None:
+    """Weigh what placed Pods require, and let some of them require the target near them."""
+    config = [{"name": "InterPodAffinity", "args": _inter_pod(draw)}]
+    draw.profile = {"schedulerName": "default-scheduler", "pluginConfig": config}
+    for pod in draw.some(draw.placed, 1):
+        selector = {"matchLabels": {"app": draw.target["metadata"]["labels"]["app"]}}
+        near = [{"topologyKey": draw.pick((ZONE, HOST)), "labelSelector": selector, "namespaces": ["default"]}]
+        pod["spec"].setdefault("affinity", {})["podAffinity"] = {REQUIRED: near}
+
+
 def _spread(draw: Draw) -> Fields:
     constraints = [
         {

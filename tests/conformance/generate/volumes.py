@@ -95,7 +95,7 @@ def bound(draw: Draw) -> None:
         _, volume = bound_claim(draw, f"bound-{i}", **place)
         if draw.often(0.5):
             key = draw.pick((ZONE, ZONE, BETA_ZONE, REGION))
-            volume["metadata"]["labels"] = {key: draw.pick(("z1", "z2", "z1__z2", "r1", "z3"))}
+            volume["metadata"]["labels"] = {key: draw.pick(("z1", "z2", "z1__z2", "z1__", "r1", "z3"))}
         if draw.often(0.07):
             draw.objects["persistentvolumes"].remove(volume)
         use(draw.target, f"bound-{i}")
