@@ -62,7 +62,7 @@ def test_objects_stand_as_an_api_server_lists_them_and_names_are_taken_once() ->
 
 def expect(**fields: Any) -> dict[str, Any]:
     answer = {"result": "unschedulable", "node_order": ["a", "b"], "feasible": []} | fields
-    return {"objects": {"nodes": [{}]}, "expect": answer}
+    return {"objects": {"nodes": [{}]}, "pod": {"spec": {}, "status": {}}, "expect": answer}
 
 
 def refused(plugin: str, *reasons: str) -> dict[str, Any]:
