@@ -15,7 +15,6 @@ from tests.support.waiting import wait_until
 
 Json = dict[str, Any]
 
-# Preemption is not built, so the other side goes without it: its PostFilter would add a sentence of its own.
 KUBE_SCHEDULER = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
