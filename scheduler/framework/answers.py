@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -33,11 +33,11 @@ def filter_fault(plugin: str, text: str) -> PluginError:
     return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')
 
 
-def is_refusal(found: Any) -> bool:
+def is_refusal(found: Any, codes: Collection[Code] = _REFUSALS) -> bool:
     """Return whether an answer is a refusal with its reasons as a tuple of texts, not as one text."""
     return (
         isinstance(found, Status)
-        and found.code in _REFUSALS
+        and found.code in codes
         and isinstance(found.reasons, tuple)
         and all(isinstance(reason, str) for reason in found.reasons)
     )
@@ -81,7 +81,7 @@ def postfilter_answer(plugin: Plugin, found: Any) -> PostFilterResult:
     if not isinstance(found, PostFilterResult):
         raise wrong(plugin, "PostFilter", "", found, "PostFilterResult")
     refusal, node = found.refusal, found.nominated_node_name
-    if refusal is not None and not is_refusal(refusal):
+    if refusal is not None and not is_refusal(refusal, _NODE_CODES):
         raise wrong(plugin, "PostFilter", "the refusal", refusal, "a refusal or None")
     if node is not None and not isinstance(node, str):
         raise wrong(plugin, "PostFilter", "the nominated node", node, "a name or None")

@@ -134,6 +134,9 @@ def _run_postfilter(
             observer.lap("PostFilter", SUCCESS)
             told = replace(diagnosis, postfilter=result.message)
             return _PostFiltered(told, result.nominated_node_name, result.victims, plugin.name)
+        if result.refusal.code is Code.ERROR:
+            observer.lap("PostFilter", ERROR)
+            return _PostFiltered(replace(diagnosis, postfilter=", ".join(result.refusal.reasons)))
         nomination = nomination if result.nominated_node_name is None else result.nominated_node_name
         if result.refusal.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             reasons = list(result.refusal.reasons)

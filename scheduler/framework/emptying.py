@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 
+from scheduler.framework.answers import filter_fault
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.filtering import FilterRun, sifted
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
@@ -101,7 +102,7 @@ class Emptying:
     def passing(self, lists: IntArray, refusals: list[Refusal]) -> BoolArray:
         """Return bool (len(lists),): where the Pod to place fits, with and without the rivals.
 
-        `refusals` gets why not, masks bool (n_rows,).
+        `refusals` gets why not, masks bool (n_rows,); a fault of a plugin is one of Code.ERROR.
         """
         standing: BoolArray = np.ones(len(lists), dtype=np.bool_)
         rows, crowded = self._leaving.rows[lists], self._leaving.crowded(lists)
@@ -124,8 +125,7 @@ class Emptying:
                 found = [replace(one, mask=one.mask[rows]) for one in self._always(plugin)]
             else:
                 found = run.ask(plugin, self._state(plugin), snapshot, rows, standing.shape)
-            found, standing = without_faults(found, standing)
-            standing = sifted(plugin.name, found, standing, told)
+            standing = sifted_with_faults(plugin.name, found, standing, told)
         n_rows = run.snapshot.nodes.n_rows
         refusals += [replace(one, mask=_widened(one.mask, rows, n_rows)) for one in told]
         return standing
@@ -176,12 +176,14 @@ def _rivals(run: FilterRun, rows: Mapping[int, object]) -> dict[int, list[PodInf
     return found
 
 
-def without_faults(found: list[Rejection], standing: BoolArray) -> tuple[list[Rejection], BoolArray]:
-    """Return the refusals, and who stands without a fault: as upstream, such a node is left out and nothing is told."""
+def sifted_with_faults(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
+    """Return who still stands, as `sifted` does; a fault is noted as a refusal, in the words that it would end with."""
     for one in found:
-        if one.code is Code.ERROR:
-            standing = standing & ~one.mask
-    return [one for one in found if one.code is not Code.ERROR], standing
+        mask = one.mask & standing
+        if one.code is Code.ERROR and mask.any():
+            refusals.append(Refusal(plugin, Code.ERROR, str(filter_fault(plugin, one.reason)), mask))
+            standing = standing & ~mask
+    return sifted(plugin, [one for one in found if one.code is not Code.ERROR], standing, refusals)
 
 
 def _widened(mask: BoolArray, rows: IntArray, n_rows: int) -> BoolArray:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.emptying import Emptying, Leaving, without_faults
-from scheduler.framework.filtering import ALL_ROWS, FilterRun, sifted
+from scheduler.framework.emptying import Emptying, Leaving, sifted_with_faults
+from scheduler.framework.filtering import ALL_ROWS, FilterRun
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.status import Rejection
 from scheduler.model.arrays import IntArray
@@ -49,7 +49,7 @@ class Evictions:
         needed
             Row -> those of its Pods that have to go, in that order; rows where not even all suffice are left out.
         refusals
-            Why those rows are refused even so; masks are bool (n_rows,).
+            Why those rows are refused even so; masks are bool (n_rows,). Where a plugin has a fault, with Code.ERROR.
         """
         together = Leaving(self._run, removable)
         reading = [plugin for plugin in self._run.plugins if plugin.freed_by in (FreedBy.ITS_ROW, FreedBy.ANY_ROW)]
@@ -69,8 +69,8 @@ class Evictions:
     def hopeless(self, rows: IntArray, requested: IntArray, n_pods: IntArray) -> list[Refusal]:
         """Return refusals, masks bool (n_rows,), that will stand on `rows` whichever Pods leave, found in columns.
 
-        Whom they do not cover nothing is known of. `requested` (n_resources, n_rows) and `n_pods` (n_rows,) are what is
-        left on each node once every Pod has gone that may go.
+        A plugin's fault is among them, with Code.ERROR. Whom they do not cover nothing is known of. `requested`
+        (n_resources, n_rows) and `n_pods` (n_rows,) are what is left on each node once every Pod has gone that may go.
         """
         run, nodes = self._run, self._run.snapshot.nodes
         emptied = run.snapshot.supposing(requested, n_pods)
@@ -83,15 +83,14 @@ class Evictions:
         refusals: list[Refusal] = []
         for plugin in run.plugins:
             if plugin.freed_by is FreedBy.NOTHING:
-                found, standing = without_faults(self._always(plugin), standing)
-                standing = sifted(plugin.name, found, standing, refusals)
+                standing = sifted_with_faults(plugin.name, self._always(plugin), standing, refusals)
                 continue
             state = run.states.get(plugin.name)
             tally = None if plugin.freed_by is FreedBy.ROOM else run.tally(plugin, ())
             if tally is not None or plugin.freed_by is FreedBy.ROOM:
                 state = state if tally is None else tally.without(tally.below)
                 found = run.ask(plugin, state, emptied, ALL_ROWS, standing.shape)
-                standing = sifted(plugin.name, found, standing, refusals)
+                standing = sifted_with_faults(plugin.name, found, standing, refusals)
             else:
                 # It may refuse a node once it is emptied, as where a volume has to be attached anew, and would be told.
                 break

@@ -21,7 +21,8 @@ class Code(enum.IntEnum):
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
     """Refused; removing Pods will not help."""
     ERROR = 4
-    """From Filter only: a fault that ends the attempt, unless an earlier plugin refuses the node already."""
+    """From Filter: a fault that ends the attempt, unless an earlier plugin refuses the node already. From PostFilter:
+    one that ends the search for a way out. From nothing else."""
 
     @property
     def label(self) -> str:
@@ -54,6 +55,7 @@ class PostFilterResult:
 
     refusal
         Why it found none; UNSCHEDULABLE lets the next plugin try, its reasons end the message to the Pod's owner.
+        After an ERROR no promise changes, whatever earlier plugins said, and nothing else ends the message.
     nominated_node_name
         The node that is promised to the Pod; "" takes an earlier promise back, None leaves it.
     message

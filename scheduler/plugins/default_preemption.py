@@ -86,6 +86,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         if ineligible:
             return _refused(ineligible)
         search = self.search(pod, snapshot, diagnosis, evictions)
+        faults = [refusal.reason for refusal in search.refusals if refusal.code is Code.ERROR]
+        if faults and not search.candidates:
+            return PostFilterResult(Status(Code.ERROR, (f"preemption: {_all_of(faults)}",)))
         if not search.candidates:
             return _refused(_refusal_text(snapshot, search), nomination="")
         chosen = pick(search.candidates, snapshot, pod.seed)
@@ -172,10 +175,20 @@ def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: 
     needed, refusals = evictions.needed(removable)
     search = Search([], refusals)
     for row, going in needed.items():
+        if not going:
+            search.refusals.append(_nobody_has_to_go(snapshot, row))
+            continue
         n_violations = len({one.uid for one in protected[row]} & {one.uid for one in going})
         victims = _most_important_first(going, [here[row].index(one) for one in going])
         search.candidates.append(Candidate(row, tuple(victims), n_violations))
     return search
+
+
+def _nobody_has_to_go(snapshot: Snapshot, row: int) -> Refusal:
+    """Return the fault of a node that was refused although the Pod fits there beside everyone."""
+    mask = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
+    mask[row] = True
+    return Refusal("", Code.ERROR, f'expected at least one victim pod on node "{snapshot.nodes.names[row]}"', mask)
 
 
 def _most_important_first(pods: Sequence[PodInfo], places: Sequence[int]) -> list[PodInfo]:
@@ -243,6 +256,12 @@ def _refusal_text(snapshot: Snapshot, search: Search) -> str:
         not_helpful = Refusal("", Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_NOT_HELPFUL, rest)
         refusals = [*refusals, not_helpful]
     return Diagnosis(snapshot.nodes.n_alive, tuple(refusals)).message()
+
+
+def _all_of(faults: Sequence[str]) -> str:
+    """Return each fault once. Source: k8s.io/apimachinery util/errors Aggregate (behaviour)."""
+    different = list(dict.fromkeys(faults))
+    return different[0] if len(different) == 1 else f"[{', '.join(different)}]"
 
 
 def _never(_pod: PodInfo, _event: ClusterEvent) -> QueueingHint:

@@ -47,8 +47,6 @@ class Case:
         outcome = self.expect.get("postfilter") or {}
         if outcome.get("message") == "not found" and not self._runs_preemption():
             return "DynamicResources, which Vane has not, speaks at PostFilter where DefaultPreemption is disabled"
-        if outcome.get("code") == "Error" and outcome["message"].startswith("preemption: running"):
-            return "a fault on a node, where preemption finds no other, is told by kube-scheduler alone"
         ended = (self.expect.get("prefilter") or {}).get("code") == "UnschedulableAndUnresolvable"
         if outcome and ended and self._disables("DynamicResources", "multiPoint"):
             return "DynamicResources, which Vane has not, does not speak at PostFilter where it is disabled"

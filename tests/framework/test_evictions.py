@@ -55,6 +55,9 @@ class Faulty(FilterPlugin):
         return [Rejection(np.arange(snapshot.nodes.n_rows)[rows] == 0, Code.ERROR, "broken")]
 
 
+BROKEN = 'running "Faulty" filter plugin: broken'
+
+
 class Unmoved(FilterPlugin):
     freed_by = FreedBy.NOTHING
 
@@ -156,7 +159,8 @@ def test_a_node_with_a_fault_is_left_out_and_the_others_are_tried() -> None:
     nobody = np.zeros_like(snapshot.nodes.n_pods)
 
     found, reasons = needed(snapshot, evictions)
+    (hopeless,) = evictions.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody)
 
     assert found == {1: ["p10"], 2: ["p20"]}
-    assert reasons == {0: set(), 1: set(), 2: set()}
-    assert evictions.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody) == []
+    assert reasons == {0: {BROKEN}, 1: set(), 2: set()}
+    assert (hopeless.code, hopeless.reason, hopeless.mask.tolist()) == (Code.ERROR, BROKEN, [True, False, False])
