@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.framework.answers import filter_fault
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.filtering import FilterRun, sifted
+from scheduler.framework.filter_run import FilterRun, sifted
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, IntArray

@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.emptying import Emptying, Leaving, sifted_with_faults
-from scheduler.framework.filtering import ALL_ROWS, FilterRun
+from scheduler.framework.filter_run import ALL_ROWS, FilterRun
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.status import Rejection
 from scheduler.model.arrays import IntArray

@@ -6,23 +6,24 @@ than there, all nodes are looked at, always.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from scheduler.errors import PluginError
-from scheduler.framework.answers import filter_fault, prefilter_answer, raised, rejections
+from scheduler.framework.answers import prefilter_answer, raised
 from scheduler.framework.diagnosis import Diagnosis, Refusal
+from scheduler.framework.evictions import Evictions
+from scheduler.framework.filter_run import ALL_ROWS, FilterRun, sifted
 from scheduler.framework.observer import SUCCESS, Observer
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, Tally
+from scheduler.framework.plugin import PreFilterPlugin
 from scheduler.framework.profile import UNREADABLE_PODS, Profile
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
-from scheduler.model.arrays import BoolArray, IntArray, Rows
+from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
 
-ALL_ROWS = slice(None)
 _UNREADABLE_REASON = "node(s) had a pod that could not be read"
 
 
@@ -65,20 +66,26 @@ def filter_phase(
         return Filtered(standing, Diagnosis(0), {})
     found = _run_prefilter(pod, snapshot, profile, observer)
     observer.lap("PreFilter", SUCCESS if found.refusal is None else found.refusal.code.label)
-    run = FilterRun(pod, snapshot, profile, found, observer)
+    passing = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
+    run = FilterRun(pod, snapshot, passing, found.states, observer)
     if found.refusal is not None:
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
         return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugins), found.states, run=run)
-    nominee = run.nominated_row()
-    if nominee is not None and standing[nominee] and run.passes(nominee):
+    name = pod.pod.status.nominated_node_name
+    nominee = nodes.row_of(name) if name else None
+    if nominee is not None and standing[nominee] and _passes(run, nominee):
         only = np.zeros(nodes.n_rows, dtype=np.bool_)
         only[nominee] = True
         observer.lap("Filter", SUCCESS)
         return Filtered(only, Diagnosis(n_nodes), found.states, nominated=True, run=run)
-    standing = run.filter_all(standing)
+    refusals: list[Refusal] = []
+    standing = _allowed(found, nominee, nodes, standing, refusals)
+    standing = _readable(nodes, standing, refusals)
+    standing = _beside_rivals(run, standing, refusals)
+    standing = run.filter(ALL_ROWS, standing, refusals)
     # As with kube-scheduler, that nobody passes is no failure of the point.
     observer.lap("Filter", SUCCESS)
-    return Filtered(standing, Diagnosis(n_nodes, tuple(run.refusals)), found.states, run=run)
+    return Filtered(standing, Diagnosis(n_nodes, tuple(refusals)), found.states, run=run)
 
 
 def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, observer: Observer) -> _PreFiltered:
@@ -121,156 +128,49 @@ def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
         found.refusal, found.plugins = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)), tuple(by)
 
 
-class FilterRun:
-    """The Filter plugins of one attempt, run over any rows; `plugins` are those that PreFilter did not switch off."""
+def _passes(run: FilterRun, row: int) -> bool:
+    """Return whether one node passes, with and without the Pods nominated to it."""
+    if run.rivals(run.snapshot.nodes.names[row]):
+        return row in Evictions(run).needed({row: ()})[0]
+    return bool(run.filter(np.array([row], dtype=np.int64), np.ones(1, dtype=np.bool_), []).all())
 
-    def __init__(
-        self, pod: PodInfo, snapshot: Snapshot, profile: Profile, found: _PreFiltered, observer: Observer
-    ) -> None:
-        self.pod = pod
-        self.snapshot = snapshot
-        self.plugins = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
-        self._counting = [plugin for plugin in self.plugins if _counts(plugin)]
-        self._found = found
-        self._observer = observer
-        self.refusals: list[Refusal] = []
 
-    @property
-    def states(self) -> Mapping[str, object]:
-        """PreFilter's states by plugin."""
-        return self._found.states
-
-    def nominated_row(self) -> int | None:
-        name = self.pod.pod.status.nominated_node_name
-        return self.snapshot.nodes.row_of(name) if name else None
-
-    def passes(self, row: int) -> bool:
-        """Return whether one node passes, with and without the Pods nominated to it."""
-        rows = np.array([row], dtype=np.int64)
-        if self.rivals(self.snapshot.nodes.names[row]) and self._refused_with_rivals(row):
-            return False
-        return bool(self._run(rows, np.ones(1, dtype=np.bool_), self._found.states, []).all())
-
-    def filter_all(self, standing: BoolArray) -> BoolArray:
-        """Return who still stands of `standing`; `refusals` says why the others do not."""
-        standing = self._apply_node_set(standing)
-        standing = self._apply_unreadable(standing)
-        for name in self.snapshot.nominated:
-            row = self.snapshot.nodes.row_of(name)
-            if row is not None and standing[row] and self.rivals(name):
-                refused = self._refused_with_rivals(row)
-                self.refusals += [self._widened(refusal, row) for refusal in refused]
-                standing[row] = not refused
-        return self._run(ALL_ROWS, standing, self._found.states, self.refusals)
-
-    def _run(self, rows: Rows, standing: BoolArray, states: Mapping[str, object], refusals: list[Refusal]) -> BoolArray:
-        for plugin in self.plugins:
-            found = self.ask(plugin, states.get(plugin.name), self.snapshot, rows, standing.shape)
-            self._observer.ran("Filter", plugin.name, SUCCESS)
-            standing = sifted(plugin.name, found, standing, refusals)
+def _allowed(
+    found: _PreFiltered, nominee: int | None, nodes: NodeView, standing: BoolArray, refusals: list[Refusal]
+) -> BoolArray:
+    """Return who stands of the nodes that PreFilter leaves."""
+    if found.node_names is None:
         return standing
-
-    def ask(
-        self, plugin: FilterPlugin, state: object, snapshot: Snapshot, rows: Rows, shape: tuple[int, ...]
-    ) -> list[Rejection]:
-        """Return one plugin's rejections among `rows`; the masks have `shape`."""
-        try:
-            found = plugin.filter(state, self.pod, snapshot, rows)
-            return rejections(plugin, found, shape)
-        except PluginError:
-            raise
-        except Exception as error:  # a plugin's fault fails this attempt only
-            raise raised(plugin, "Filter", error) from error
-
-    def tally(self, plugin: FilterPlugin, pods: Sequence[PodInfo]) -> Tally | None:
-        """Return one plugin's tally of some Pods."""
-        try:
-            return plugin.tally(self.states.get(plugin.name), self.pod, self.snapshot, pods)
-        except Exception as error:  # a plugin's fault fails this attempt only
-            raise raised(plugin, "Filter", error) from error
-
-    def counting(self, states: Mapping[str, object], pod: PodInfo, row: int, sign: int) -> Mapping[str, object]:
-        """Return PreFilter's states once `pod` has been placed on `row` (sign 1) or removed from it (-1)."""
-        if not self._counting:
-            return states
-        changed: dict[str, object] = dict(states)
-        for plugin in self._counting:
-            count = plugin.add_pod if sign > 0 else plugin.remove_pod
-            try:
-                changed[plugin.name] = count(states.get(plugin.name), pod, row, self.snapshot)
-            except Exception as error:  # a plugin's fault fails this attempt only
-                raise raised(plugin, "Filter", error) from error
-        return changed
-
-    def _apply_node_set(self, standing: BoolArray) -> BoolArray:
-        names = self._found.node_names
-        if names is None:
-            return standing
-        nodes = self.snapshot.nodes
-        inside = np.zeros(nodes.n_rows, dtype=np.bool_)
-        inside[[row for row in map(nodes.row_of, names) if row is not None]] = True
-        nominee = self.nominated_row()
-        if nominee is not None:
-            # It was looked at first, wherever it is; what refused it there is its reason.
-            inside[nominee] = True
-        by = self._found.restricted_by
-        reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]"
-        return self._refuse(standing, ~inside, by[0], reason)
-
-    def _apply_unreadable(self, standing: BoolArray) -> BoolArray:
-        unreadable = self.snapshot.nodes.n_unreadable_pods > 0
-        return self._refuse(standing, unreadable, UNREADABLE_PODS, _UNREADABLE_REASON)
-
-    def _refuse(self, standing: BoolArray, refused: BoolArray, plugin: str, reason: str) -> BoolArray:
-        mask = refused & standing
-        if not mask.any():
-            return standing
-        self.refusals.append(Refusal(plugin, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason, mask))
-        return standing & ~mask
-
-    def rivals(self, node_name: str) -> list[PodInfo]:
-        """Return the Pods nominated to a node that this Pod may not push aside."""
-        nominated = self.snapshot.nominated.get(node_name, {})
-        return [pod for pod in nominated.values() if pod.uid != self.pod.uid and pod.priority >= self.pod.priority]
-
-    def _refused_with_rivals(self, row: int) -> list[Refusal]:
-        states = self.states
-        refusals: list[Refusal] = []
-        with self.snapshot.trial() as trial:
-            for rival in self.rivals(self.snapshot.nodes.names[row]):
-                trial.place(rival, row)
-                states = self.counting(states, rival, row, 1)
-            rows = np.array([row], dtype=np.int64)
-            self._run(rows, np.ones(1, dtype=np.bool_), states, refusals)
-        return refusals
-
-    def _widened(self, refusal: Refusal, row: int) -> Refusal:
-        mask = np.zeros(self.snapshot.nodes.n_rows, dtype=np.bool_)
-        mask[row] = True
-        return Refusal(refusal.plugin, refusal.code, refusal.reason, mask, refusal.rule)
+    inside = np.zeros(nodes.n_rows, dtype=np.bool_)
+    inside[[row for row in map(nodes.row_of, found.node_names) if row is not None]] = True
+    if nominee is not None:
+        # It was looked at first, wherever it is; what refused it there is its reason.
+        inside[nominee] = True
+    by = found.restricted_by
+    reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]"
+    return sifted(by[0], [Rejection(~inside, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)], standing, refusals)
 
 
-def _counts(plugin: FilterPlugin) -> bool:
-    kind, base = type(plugin), FilterPlugin
-    return kind.add_pod is not base.add_pod or kind.remove_pod is not base.remove_pod
+def _readable(nodes: NodeView, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
+    """Return who stands without a Pod that could not be read: how much room is left there is not known."""
+    mask = nodes.n_unreadable_pods > 0
+    if not mask.any():
+        return standing
+    unreadable = Rejection(mask, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _UNREADABLE_REASON)
+    return sifted(UNREADABLE_PODS, [unreadable], standing, refusals)
 
 
-def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
-    """Return who still stands after one plugin's rejections, and append what it refused to `refusals`.
+def _beside_rivals(run: FilterRun, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
+    """Return who stands once the Pods nominated to a node, that this Pod may not push aside, count as placed there.
 
-    Raises
-    ------
-    PluginError
-        It told a fault about one of `standing`.
+    A node with a fault stands still: whoever asks without the nominated Pods finds it.
     """
-    if not found:
+    nodes = run.snapshot.nodes
+    rows = [(name, nodes.row_of(name)) for name in run.snapshot.nominated]
+    crowded = {row: () for name, row in rows if row is not None and standing[row] and run.rivals(name)}
+    if not crowded:
         return standing
-    survivors = standing.copy()
-    for rejection in found:
-        mask = rejection.mask & standing
-        if mask.any():
-            if rejection.code is Code.ERROR:
-                raise filter_fault(plugin, rejection.reason)
-            refusals.append(Refusal(plugin, rejection.code, rejection.reason, mask, rejection.rule))
-            survivors &= ~mask
-    return survivors
+    _, found = Evictions(run).needed(crowded)
+    told = [refusal for refusal in found if refusal.code is not Code.ERROR]
+    refusals += told
+    return standing & ~np.logical_or.reduce([refusal.mask for refusal in told]) if told else standing
