@@ -15,12 +15,15 @@ import logging
 import logging.handlers
 import queue
 import threading
+import time
 from types import TracebackType
 from typing import Final, TextIO
 
 QUEUE_LENGTH: Final = 10_000
 
 _PATIENCE_S: Final = 2.0
+"""How long the end waits for a record to be written before standard error counts as stalled."""
+_LONGEST_END_S: Final = 20.0
 _DEBUG_FROM: Final = 4
 _LIBRARY_DEBUG_FROM: Final = 6
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -86,21 +89,27 @@ class _Writer(threading.Thread):
         self._source = source
         self._target = target
         self._told = 0
+        self._n_written = 0
 
     def run(self) -> None:
         while (record := self._source.records.get()) is not None:
             self._target.handle(record)
+            self._n_written += 1
             missing = self._source.dropped - self._told
             if missing:
                 self._told += missing
                 self._target.handle(_about_dropped(missing))
 
     def end(self) -> None:
-        """Wait until all is written; not for ever, as standard error may have stalled."""
+        """Wait until all is written, as long as there is progress; not for ever, as standard error may be slow."""
+        latest_s = time.monotonic() + _LONGEST_END_S
         # A queue that is full hasn't room for the end mark until a record leaves it.
         with contextlib.suppress(queue.Full):
             self._source.records.put(None, timeout=_PATIENCE_S)
-            self.join(_PATIENCE_S)
+            n_before = -1
+            while self.is_alive() and self._n_written > n_before and time.monotonic() < latest_s:
+                n_before = self._n_written
+                self.join(_PATIENCE_S)
 
 
 class Logging:

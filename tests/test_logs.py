@@ -143,6 +143,19 @@ def test_a_stalled_stream_never_stops_the_caller() -> None:
     assert written.count(": message ") + logging_.dropped == logs.QUEUE_LENGTH + 50
 
 
+def test_the_end_waits_for_a_slow_stream() -> None:
+    class Slow(io.StringIO):
+        def write(self, text: str) -> int:
+            threading.Event().wait(0.3)
+            return super().write(text)
+
+    top, stream = root(), Slow()
+    with logs.configure("text", 0, stream, top):
+        for i in range(9):
+            child(top, "scheduler").info("message %d", i)
+    assert stream.getvalue().count(": message ") == 9
+
+
 def test_a_message_that_cannot_be_made_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     top, stream, logging_ = lines("text")
     with logging_:
