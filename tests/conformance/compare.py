@@ -8,6 +8,7 @@ what kube-scheduler answered; a case where their scores differ between nodes is 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,10 +168,11 @@ def _expected_total(expect: Fields) -> Fields:
 def _expected_texts(expect: Fields) -> Fields:
     if expect["result"] == "error":
         return {"message": _error_head(expect["failure_message"])}
-    text = str(expect["failure_message"])
+    text, event = str(expect["failure_message"]), str(expect["event_message"])
+    is_chance = "preemption: [" in text and event != text
     return {
-        "message": text,
-        "event": expect["event_message"],
+        "message": in_order(text),
+        **({} if is_chance else {"event": in_order(event)}),
         "unschedulable_plugins": sorted(expect.get("unschedulable_plugins") or []),
     }
 
@@ -185,7 +187,7 @@ def _expected_postfilter(found: Fields) -> Fields:
         fields["candidates"] = found["candidates"]
     if found.get("non_candidates"):
         fields["non_candidates"] = {
-            name: {"code": one["code"], "reasons": sorted(one["reasons"])}
+            name: {"code": one["code"], "reasons": sorted(map(_without_go, one["reasons"]))}
             for name, one in found["non_candidates"].items()
         }
     return fields
@@ -217,7 +219,9 @@ def _found_postfilter(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Pro
     rows = {int(row) for refusal in search.refusals for row in np.flatnonzero(refusal.mask)}
     found = {names[row]: verdicts.of_row(row) for row in rows}
     fields["non_candidates"] = {
-        name: {"code": one[1].label, "reasons": sorted(one[2])} for name, one in found.items() if one is not None
+        name: {"code": one[1].label, "reasons": sorted(map(_without_go, one[2]))}
+        for name, one in found.items()
+        if one is not None
     }
     return (
         fields
@@ -245,6 +249,20 @@ def _told(case: Case, decision: Decision) -> str:
     ours = f"on node {decision.nomination}, preempting {len(decision.victims)} victims"
     theirs = f"on node {expected['nominated_node']}, preempting {len(expected['victims'])} victims"
     return text.replace(ours, theirs)
+
+
+def in_order(text: str) -> str:
+    """Return a text with preemption's faults sorted: kube-scheduler's threads tell them as they come to them.
+
+    Where the event's note is cut, which of them it holds is chance.
+    """
+    head, found, faults = _without_go(text).partition("preemption: [")
+    return f"{head}{found}{', '.join(sorted(faults[:-1].split(', ')))}]" if found else head
+
+
+def _without_go(fault: str) -> str:
+    """Return a fault without what kube-scheduler's libraries say of a disk that no driver took over."""
+    return re.sub(r"( from inline to csi): [^,\]]*", r"\1", fault)
 
 
 def _error_head(text: str) -> str:
@@ -334,7 +352,7 @@ def _found_result(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Profile
         "result": "unschedulable",
         "nominated": False,
         "condition_reason": "Unschedulable",
-        "message": text,
-        "event": _event_note(text),
+        "message": in_order(text),
+        "event": in_order(_event_note(text)),
         "unschedulable_plugins": sorted(decision.diagnosis.plugins),
     }

@@ -56,6 +56,8 @@ _PLAIN: Mapping[str, Sequence[Part]] = {
     "budgets": (preemption.full_nodes, preemption.budgets),
     "overlapping": (preemption.full_nodes, preemption.overlapping_budgets),
     "plainvictims": (preemption.full_nodes, preemption.plain_victims, preemption.overlapping_budgets),
+    "closecalls": (preemption.close_calls,),
+    "faults": (preemption.full_nodes, preemption.faults),
     "terminating": (preemption.full_nodes, preemption.terminating, preemption.own_nomination),
     "never": (preemption.full_nodes, preemption.never),
     "nominated": (preemption.full_nodes, preemption.own_nomination),
@@ -72,7 +74,8 @@ _COMBINED: Sequence[Part] = (
 )  # fmt: skip
 
 _CROWDED: Sequence[Part] = (
-    nodes.taints, nodes.node_affinity, nodes.ports, neighbours.spread, neighbours.pod_affinity, volumes.one_pod_only,
+    nodes.taints, nodes.cordons, nodes.node_affinity, nodes.ports, nodes.features, neighbours.spread,
+    neighbours.pod_affinity, volumes.one_pod_only,
     volumes.disks, volumes.limits, resources.scalars, boundaries.spread, boundaries.pod_affinity,
     boundaries.other_schedulers, storage.shared, preemption.plain_victims, preemption.budgets, preemption.terminating,
     preemption.other_nominations, preemption.own_nomination,

@@ -48,6 +48,8 @@ def cordons(draw: Draw) -> None:
         [{"key": _CORDON, "operator": "Exists", "effect": "NoExecute"}],
     ]  # fmt: skip
     draw.target["spec"].setdefault("tolerations", []).extend(draw.pick(choices))
+    if draw.often(0.4):
+        draw.target["spec"]["priority"] = draw.pick((-5, 1000, 2_000_000_000, 2_000_001_000))
 
 
 def requirement(draw: Draw) -> Fields:
@@ -167,8 +169,9 @@ def features(draw: Draw) -> None:
             "restartPolicy": "Never",
             "restartPolicyRules": [rule | {"exitCodes": {"operator": "In", "values": [42]}}],
         }
-    if draw.often(0.4):
-        spec |= {"hostNetwork": True, "hostUsers": draw.often(0.3)}
+    if draw.often(0.5):
+        spec["hostNetwork"] = draw.often(0.8)
+        spec |= draw.pick(({"hostUsers": False}, {"hostUsers": False}, {"hostUsers": True}, {}))
     if draw.often(0.3):
         spec.setdefault("volumes", []).append({"name": "scratch", "emptyDir": {}})
         container["volumeMounts"] = [{"name": "scratch", "mountPath": "/x", "bindMountOptions": ["noexec"]}]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from tests.conformance.generate.draw import APPS, Draw, Fields, moment, name_of
+from tests.conformance.generate.volumes import DRIVER, bound_claim, ephemeral_claim, register, use
 
 _PRIORITIES = (-10, 0, 0, 5, 100, 1000)
+_LOWEST = -(2**31)
 
 
 def full_nodes(draw: Draw) -> None:
@@ -29,6 +33,102 @@ def full_nodes(draw: Draw) -> None:
             draw.add("pods", pod)
             if draw.often(0.05):
                 del pod["spec"]["priority"]
+
+
+def close_calls(draw: Draw) -> None:
+    """Let every node be a candidate that loses almost the same: which one loses least, one thing or two tell."""
+    draw.objects["pods"] = []
+    draw.target["spec"] |= {"priority": 3000, "containers": [draw.container("main", {"cpu": "4"})]}
+    priorities = [draw.pick((0, 10)), *(draw.pick((-10, -5)) for _ in range(draw.count(1, 2)))]
+    rivals = draw.pick(_RIVALS)
+    all_protected = draw.often(0.3)
+    for node in draw.nodes:
+        node["status"]["allocatable"] |= {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        victims = [_victim(draw, node, priority) for priority in priorities]
+        if all_protected:
+            victims[0]["metadata"]["labels"]["protected"] = "yes"
+        for change in draw.pick(rivals):
+            change(draw, victims)
+    disrupted = [name_of(pod) for pod in draw.placed if draw.often(0.15)]
+    for i in range(draw.count(1, 2)):
+        status: Fields = {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3, "expectedPods": 3}
+        if i == 0 and draw.often(0.6):
+            status["disruptedPods"] = dict.fromkeys(disrupted, moment(0))
+        spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"protected": "yes"}}}
+        metadata = {"name": f"protects-{i}", "namespace": "default"}
+        draw.add("poddisruptionbudgets", {"metadata": metadata, "spec": spec, "status": status})
+
+
+def _victim(draw: Draw, node: Fields, priority: int) -> Fields:
+    pod = draw.pod(namespace="default", node=name_of(node), priority=priority, requests={"cpu": "100m"})
+    pod["status"]["startTime"] = moment(-3600)
+    return draw.add("pods", pod)
+
+
+def _one_more(draw: Draw, victims: list[Fields]) -> None:
+    """Add one to the number of victims and nothing to the sum of their priorities."""
+    node = {"metadata": {"name": victims[0]["spec"]["nodeName"]}}
+    victims.append(_victim(draw, node, _LOWEST))
+
+
+def _one_above(_draw: Draw, victims: list[Fields]) -> None:
+    victims[0]["spec"]["priority"] += 1
+
+
+def _one_far_above(_draw: Draw, victims: list[Fields]) -> None:
+    victims[0]["spec"]["priority"] += 2000
+
+
+def _others_above(_draw: Draw, victims: list[Fields]) -> None:
+    for victim in victims[1:]:
+        victim["spec"]["priority"] = victims[0]["spec"]["priority"]
+
+
+def _one_protected(draw: Draw, victims: list[Fields]) -> None:
+    draw.pick(victims)["metadata"]["labels"]["protected"] = "yes"
+
+
+def _one_later(draw: Draw, victims: list[Fields]) -> None:
+    draw.pick(victims)["status"]["startTime"] = moment(-60 * draw.count(1, 59))
+
+
+def _first_later(_draw: Draw, victims: list[Fields]) -> None:
+    victims[0]["status"]["startTime"] = moment(-60)
+
+
+def _all_later(_draw: Draw, victims: list[Fields]) -> None:
+    for victim in victims:
+        victim["status"]["startTime"] = moment(-1800)
+
+
+_RIVALS: Sequence[Sequence[Sequence[Callable[[Draw, list[Fields]], None]]]] = (
+    ((_one_protected,), (_one_far_above,)),
+    ((_one_protected,), (_one_later,)),
+    ((_one_above,), (_others_above,)),
+    ((_one_more,), (_others_above,)),
+    ((_one_more, _all_later), (_one_later,), ()),
+    ((_first_later,), (_all_later,)),
+)
+"""Ways to change the victims of a node, of which each node gets one; one loses more by this thing, another by that."""
+
+
+def faults(draw: Draw) -> None:
+    """Leave full nodes with volumes that cannot be told, of the target or of Pods that stay; the chain comes to them
+    only once there is room.
+    """
+    everywhere, is_own = draw.often(0.5), draw.often(0.3)
+    bound_claim(draw, "counted")
+    use(draw.target, "counted")
+    if is_own:
+        odd = {"name": "odd", "azureDisk": {"diskName": "odd", "diskURI": "odd", "kind": "Dedicated"}}
+        draw.target["spec"].setdefault("volumes", []).append(odd)
+    for node in draw.nodes:
+        if everywhere or draw.often(0.6):
+            register(draw, node, [{"name": DRIVER, "nodeID": "x", "topologyKeys": None, "allocatable": {"count": 9}}])
+            if not is_own:
+                priority = draw.pick((5000, 5000, 5000, -10)) if not everywhere else 5000
+                pod = draw.pod(node=name_of(node), priority=priority, requests={})
+                ephemeral_claim(draw, draw.add("pods", pod), "foreign")
 
 
 def budgets(draw: Draw) -> None:
@@ -108,9 +208,12 @@ def own_nomination(draw: Draw) -> None:
             node["spec"]["unschedulable"] = True
     for pod in draw.placed:
         if pod["spec"]["nodeName"] == name and draw.often(0.35):
-            pod["metadata"]["deletionTimestamp"] = moment(0)
-            reason = draw.pick(("PreemptionByScheduler", "TerminationByKubelet"))
-            pod["status"]["conditions"] = [{"type": "DisruptionTarget", "status": "True", "reason": reason}]
+            if draw.often(0.7):
+                pod["metadata"]["deletionTimestamp"] = moment(0)
+            kind = draw.pick(("DisruptionTarget", "DisruptionTarget", "DisruptionTarget", "PodReadyToStartContainers"))
+            reason = draw.pick(("PreemptionByScheduler", "PreemptionByScheduler", "TerminationByKubelet"))
+            status = draw.pick(("True", "True", "True", "False"))
+            pod["status"]["conditions"] = [{"type": kind, "status": status, "reason": reason}]
             pod["spec"]["priority"] = draw.pick((-10, 0, 5000))
 
 

@@ -95,7 +95,7 @@ def bound(draw: Draw) -> None:
         _, volume = bound_claim(draw, f"bound-{i}", **place)
         if draw.often(0.5):
             key = draw.pick((ZONE, ZONE, BETA_ZONE, REGION))
-            volume["metadata"]["labels"] = {key: draw.pick(("z1", "z2", "z1__z2", "z1__", "r1", "z3"))}
+            volume["metadata"]["labels"] = {key: draw.pick(("z1", "z2", "z1__z2", "z1__", "__z2", "r1", "z3"))}
         if draw.often(0.07):
             draw.objects["persistentvolumes"].remove(volume)
         use(draw.target, f"bound-{i}")
@@ -129,7 +129,7 @@ def broken(draw: Draw) -> None:
         make_claim(draw, "odd", "late")["spec"]["volumeName"] = "pv-chosen"
         make_volume(draw, "pv-chosen", kind="late")
     elif how == 6:
-        _ephemeral(draw, draw.target, draw.pick(("missing", "foreign")))
+        ephemeral_claim(draw, draw.target, draw.pick(("missing", "foreign")))
         return
     use(draw.target, "odd")
 
@@ -256,7 +256,7 @@ def limits(draw: Draw) -> None:
 
 def _use_limited(draw: Draw, pod: Fields, name: str) -> None:
     if draw.often(0.04):
-        _ephemeral(draw, pod, "foreign")
+        ephemeral_claim(draw, pod, "foreign")
         return
     how = draw.count(0, 3)
     if how == 0:
@@ -275,10 +275,11 @@ def _use_limited(draw: Draw, pod: Fields, name: str) -> None:
 
 def ephemeral(draw: Draw) -> None:
     for pod in [draw.target, *draw.some(draw.placed, 0, 3)]:
-        _ephemeral(draw, pod, draw.pick(("unbound", "bound", "bound")))
+        ephemeral_claim(draw, pod, draw.pick(("unbound", "bound", "bound")))
 
 
-def _ephemeral(draw: Draw, pod: Fields, state: str) -> None:
+def ephemeral_claim(draw: Draw, pod: Fields, state: str) -> None:
+    """Let a Pod have a claim of its own that is bound, unbound, missing, or was made for another (foreign)."""
     storage_class(draw, "late")
     template = {
         "accessModes": ["ReadWriteOnce"],
