@@ -57,12 +57,14 @@ class Cluster:
         self._still = {plural: self._listed(plural) for plural in _COLLECTIONS if plural != "pods"}
 
     def accepted(self, drawn: Iterable[DrawnPod]) -> Iterator[DrawnPod]:
-        """Yield the Pods that the API server takes and that can be bound without further controllers."""
+        """Yield the Pods that the API server takes, and their volumes, and that can be bound without a controller."""
         for pod in drawn:
             if pod.waits_for_consumer:
                 self.refusals.append("its claim is bound by the PV controller, which does not run here")
                 continue
             try:
+                for volume in pod.objects.get("persistentvolumes", ()):
+                    self._api.post(_path("persistentvolumes", volume), volume, dryRun="All")
                 self._api.post(pods_of(pod.manifest), pod.manifest, dryRun="All")
             except ApiError as error:
                 self._refuse(error)
