@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from tests.conformance.generate.draw import Fields
+from tests.conformance.generate import losses
+from tests.conformance.generate.draw import BETA_ZONE, ZONE, Fields
+from tests.conformance.generate.losses import facts_of_preemption
 
 _NAMED = re.compile(r'"[^"]*"')
 _RESOURCE = re.compile(r"Insufficient (?!cpu$|memory$|ephemeral-storage$).*")
@@ -19,12 +21,14 @@ _SCORES = (
     "TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
     "ImageLocality",
 )  # fmt: skip
+_CORDON = "NodeUnschedulable"
 _BALANCE = "NodeResourcesBalancedAllocation"
 _SOURCES = (
     "awsElasticBlockStore", "gcePersistentDisk", "azureDisk", "cinder", "portworxVolume", "azureFile", "vsphereVolume",
     "rbd", "iscsi", "csi", "ephemeral", "image",
 )  # fmt: skip
 _UNCHANGED = 75
+_HIGH = (1000, 2_000_000_000)
 _SKIPPING = ("NodeAffinity", "PodTopologySpread", "InterPodAffinity", _BALANCE)
 
 FACTS: tuple[str, ...] = (
@@ -110,7 +114,10 @@ FACTS: tuple[str, ...] = (
         "VolumeBinding", "DefaultPreemption",
     )),
     *(f"strategy {name}" for name in ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")),
-    "driver that must be there",
+    "driver that must be there", "zones with an empty part", "score InterPodAffinity differs under another weight",
+    *(f"cordoned node before a priority of {least}" for least in _HIGH),
+    *(f"host users {users}" for users in ("unset, host network", "True, host network", "False, host network", "False")),
+    *losses.FACTS,
 )  # fmt: skip
 """Everything that a generator of this size has to reach."""
 
@@ -122,7 +129,7 @@ def facts_of(case: Fields) -> set[str]:
     if not case["objects"].get("nodes"):
         found.add("no nodes")
     found |= set(_reasons(expect)) | set(_scores(expect)) | set(_preemption(expect)) | set(_asked(case))
-    return found | set(_wanted(case)) | set(_scored_for(case))
+    return found | set(_wanted(case)) | set(_scored_for(case)) | set(facts_of_preemption(case)) | set(_stored(case))
 
 
 def counted(cases: Iterable[Fields]) -> Counter[str]:
@@ -225,6 +232,10 @@ def _wanted(case: Fields) -> Iterator[str]:
     spec = case["pod"]["spec"]
     if spec.get("schedulingGates") and case["pod"]["status"].get("nominatedNodeName"):
         yield "gated target with a nomination"
+    users = f"host users {spec.get('hostUsers', 'unset')}"
+    yield f"{users}, host network" if spec.get("hostNetwork") else users
+    cordoned = [one for one in (case["expect"].get("filter") or {}).values() if (one or {}).get("plugin") == _CORDON]
+    yield from (f"cordoned node before a priority of {one}" for one in _HIGH if cordoned and _priority(spec) >= one)
     for constraint in spec.get("topologySpreadConstraints", ()):
         yield from (f"spread with {field}" for field in ("minDomains", "matchLabelKeys") if field in constraint)
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
@@ -259,6 +270,9 @@ def _scored_for(case: Fields) -> Iterator[str]:
     if any(scores.get("VolumeBinding", {}).values()):
         is_made = case["objects"].get("csistoragecapacities")
         yield f"score VolumeBinding above 0 among {'pools' if is_made else 'volumes'}"
+    weights = [config["args"].get("hardPodAffinityWeight", 1) for config in _configs(case)]
+    if len(set(scores.get("InterPodAffinity", {}).values())) > 1 and any(weight != 1 for weight in weights):
+        yield "score InterPodAffinity differs under another weight"
 
 
 def _asked(case: Fields) -> Iterator[str]:
@@ -268,16 +282,33 @@ def _asked(case: Fields) -> Iterator[str]:
     namespaces = [one["metadata"]["namespace"] for one in case["objects"].get("poddisruptionbudgets", ())]
     if len(namespaces) > len(set(namespaces)) and (case["expect"].get("postfilter") or {}).get("candidates"):
         yield "preemption finds two budgets of one namespace"
-    for driver in case["objects"].get("csidrivers", ()):
-        if driver["spec"].get("preventPodSchedulingIfMissing"):
-            yield "driver that must be there"
     profile = case.get("profile") or {}
     yield from (f"profile of {point}" for point in profile.get("plugins", ()))
     for plugins in profile.get("plugins", {}).values():
         yield from ("profile with weights" for _ in plugins.get("enabled", ())[:1])
         yield from ("profile with plugins left out" for _ in plugins.get("disabled", ())[:1])
-    for config in profile.get("pluginConfig", ()):
+    for config in _configs(case):
         yield "profile with arguments"
         yield f"profile with arguments of {config['name']}"
         if "scoringStrategy" in config["args"]:
             yield f"strategy {config['args']['scoringStrategy']['type']}"
+
+
+def _stored(case: Fields) -> Iterator[str]:
+    """Yield what stands in the objects that volumes lead to."""
+    for volume in case["objects"].get("persistentvolumes", ()):
+        labels = volume["metadata"].get("labels", {})
+        if any("" in labels[key].split("__") for key in (ZONE, BETA_ZONE) if key in labels):
+            yield "zones with an empty part"
+    for driver in case["objects"].get("csidrivers", ()):
+        if driver["spec"].get("preventPodSchedulingIfMissing"):
+            yield "driver that must be there"
+
+
+def _configs(case: Fields) -> Sequence[Fields]:
+    found: Sequence[Fields] = (case.get("profile") or {}).get("pluginConfig", ())
+    return found
+
+
+def _priority(spec: Fields) -> int:
+    return int(spec.get("priority", 0))

@@ -58,6 +58,7 @@ _PLAIN: Mapping[str, Sequence[Part]] = {
     "plainvictims": (preemption.full_nodes, preemption.plain_victims, preemption.overlapping_budgets),
     "closecalls": (preemption.close_calls,),
     "faults": (preemption.full_nodes, preemption.faults),
+    "faultsnominated": (preemption.full_nodes, preemption.other_nominations, preemption.faults),
     "terminating": (preemption.full_nodes, preemption.terminating, preemption.own_nomination),
     "never": (preemption.full_nodes, preemption.never),
     "nominated": (preemption.full_nodes, preemption.own_nomination),

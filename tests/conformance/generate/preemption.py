@@ -41,7 +41,7 @@ def close_calls(draw: Draw) -> None:
     draw.target["spec"] |= {"priority": 3000, "containers": [draw.container("main", {"cpu": "4"})]}
     priorities = [draw.pick((0, 10)), *(draw.pick((-10, -5)) for _ in range(draw.count(1, 2)))]
     rivals = draw.pick(_RIVALS)
-    all_protected = draw.often(0.3)
+    all_protected = draw.often(0.4)
     for node in draw.nodes:
         node["status"]["allocatable"] |= {"cpu": "4", "memory": "8Gi", "pods": "110"}
         victims = [_victim(draw, node, priority) for priority in priorities]
@@ -49,7 +49,8 @@ def close_calls(draw: Draw) -> None:
             victims[0]["metadata"]["labels"]["protected"] = "yes"
         for change in draw.pick(rivals):
             change(draw, victims)
-    disrupted = [name_of(pod) for pod in draw.placed if draw.often(0.15)]
+    protected = [name_of(pod) for pod in draw.placed if "protected" in pod["metadata"]["labels"]]
+    disrupted = [name for name in protected if draw.often(0.4)]
     for i in range(draw.count(1, 2)):
         status: Fields = {"disruptionsAllowed": 0, "currentHealthy": 3, "desiredHealthy": 3, "expectedPods": 3}
         if i == 0 and draw.often(0.6):
@@ -106,7 +107,7 @@ _RIVALS: Sequence[Sequence[Sequence[Callable[[Draw, list[Fields]], None]]]] = (
     ((_one_protected,), (_one_later,)),
     ((_one_above,), (_others_above,)),
     ((_one_more,), (_others_above,)),
-    ((_one_more, _all_later), (_one_later,), ()),
+    ((_one_more, _all_later), ()),
     ((_first_later,), (_all_later,)),
 )
 """Ways to change the victims of a node, of which each node gets one; one loses more by this thing, another by that."""
@@ -212,7 +213,7 @@ def own_nomination(draw: Draw) -> None:
                 pod["metadata"]["deletionTimestamp"] = moment(0)
             kind = draw.pick(("DisruptionTarget", "DisruptionTarget", "DisruptionTarget", "PodReadyToStartContainers"))
             reason = draw.pick(("PreemptionByScheduler", "PreemptionByScheduler", "TerminationByKubelet"))
-            status = draw.pick(("True", "True", "True", "False"))
+            status = draw.pick(("True", "True", "False"))
             pod["status"]["conditions"] = [{"type": kind, "status": status, "reason": reason}]
             pod["spec"]["priority"] = draw.pick((-10, 0, 5000))
 
