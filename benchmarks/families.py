@@ -99,6 +99,10 @@ def _nodes(n_nodes: int, cpu: str) -> list[Node]:
     return [make_node(f"n{i:05}", labels={ZONE: f"z{i % N_ZONES}"}, cpu=cpu, memory="64Gi") for i in range(n_nodes)]
 
 
+def _using_disk(number: int) -> Spec:
+    return {"volumes": [{"name": "disk", "gcePersistentDisk": {"pdName": f"disk-{number}"}}]}
+
+
 def _services() -> list[CatalogObject]:
     apps = [f"a{i}" for i in range(_N_APPS) if _kind_of(i) == _SERVED]
     return [
@@ -157,8 +161,22 @@ def _bound(name: str, zone: int, storage_class: str = "") -> list[CatalogObject]
 
 
 def full(n_nodes: int) -> ClusterState:
-    """Return nodes that four Pods of low priority fill, one with a host port each; budgets cover a half of the Pods."""
-    pods = [
+    """Return nodes that four Pods of low priority fill, one with a host port and one with a disk each.
+
+    Budgets cover a half of the Pods.
+    """
+    budgets = [_budget(i, allowed=i % 2) for i in range(_N_APPS // 2)]
+    return cluster_of(_nodes(n_nodes, cpu="8"), _filling(n_nodes), objects=budgets)
+
+
+def guarded(n_nodes: int) -> ClusterState:
+    """Return the same with budgets over all Pods that let nobody go, so that all nodes have to be tried."""
+    budgets = [_budget(i, allowed=0) for i in range(_N_APPS)]
+    return cluster_of(_nodes(n_nodes, cpu="8"), _filling(n_nodes), objects=budgets)
+
+
+def _filling(n_nodes: int) -> list[PodInfo]:
+    return [
         make_pod(
             f"p{i}-{k}",
             node=f"n{i:05}",
@@ -167,23 +185,18 @@ def full(n_nodes: int) -> ClusterState:
             priority=k + 1,
             labels={"app": f"a{(N_PLACED_EACH * i + k) % _N_APPS}"},
             ports=[{"hostPort": 80}] if k == 0 else [],
+            spec=_using_disk(i % _N_APPS) if k == 1 else {},
             status={"startTime": f"2026-01-01T{(i + k) % 24:02}:{i % 60:02}:00Z"},
         )
         for i in range(n_nodes)
         for k in range(N_PLACED_EACH)
     ]
-    budgets = [
-        object_of(
-            "PodDisruptionBudget",
-            {
-                "metadata": {"name": f"b{i}", "namespace": "default"},
-                "spec": {"selector": _selector(f"a{i}")},
-                "status": {"disruptionsAllowed": i % 2},
-            },
-        )
-        for i in range(_N_APPS // 2)
-    ]
-    return cluster_of(_nodes(n_nodes, cpu="8"), pods, objects=budgets)
+
+
+def _budget(app: int, allowed: int) -> CatalogObject:
+    status, spec = {"disruptionsAllowed": allowed}, {"selector": _selector(f"a{app}")}
+    named = {"name": f"b{app}", "namespace": "default"}
+    return object_of("PodDisruptionBudget", {"metadata": named, "spec": spec, "status": status})
 
 
 def place(state: ClusterState, pod: PodInfo, decision: Decision) -> None:
@@ -292,6 +305,7 @@ _URGENT = {
     "hard spread over zones, maxSkew 1": _arrive_urgent(lambda app: _spread(app, "DoNotSchedule", 1)),
     "required affinity in a zone": _arrive_urgent(_required("podAffinity", ZONE)),
     "anti-affinity on hostname": _arrive_urgent(_required("podAntiAffinity", HOST)),
+    "a disk in use": _arrive_urgent(lambda app: _using_disk(int(app[1:]))),
 }
 
 
@@ -307,4 +321,5 @@ def families() -> list[Family]:
             Family(f"preemption: {name}", 150.0, full, arrive, Eviction().settle, is_preempting=True)
             for name, arrive in _URGENT.items()
         ),
+        Family("preemption: budgets let nobody go", 150.0, guarded, _URGENT["room"], Eviction().settle, True),
     ]

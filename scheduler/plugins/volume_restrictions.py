@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin
+from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, Tally
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
-from scheduler.model.arrays import BoolArray, Rows
+from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import PersistentVolumeClaim
 from scheduler.plugins.volumes_claims import claim_names, not_found
-from scheduler.plugins.volumes_in_use import VolumesInUse, has_disk, pod_disks
+from scheduler.plugins.volumes_in_use import Disk, VolumesInUse, has_disk, pod_disks
 
 REASON_DISK = "node(s) had no available disk"
 REASON_ONE_POD = (
@@ -27,10 +27,15 @@ _ONE_POD = "ReadWriteOncePod"
 
 @dataclass(frozen=True, slots=True)
 class OnePodClaims:
-    """The Pod's claims for one Pod only, by name, and how many uses by others stand against it."""
+    """The Pod's claims for one Pod only, by name, and how many uses by others stand against it.
+
+    Where Pods leave all rows at once, `left` is int64 (2, n_rows): on each row the conflicts over disks, and in place
+    of `n_uses` the uses once those of that row alone have left. Else None: what the index says.
+    """
 
     names: frozenset[str]
     n_uses: int
+    left: IntArray | None = None
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
@@ -57,17 +62,29 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return PreFilterResult(OnePodClaims(frozenset(names), len(in_use)))
 
     def filter(self, state: OnePodClaims, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        conflicts = _disk_conflicts(pod, snapshot)[rows]
-        refused = [Rejection(conflicts, Code.UNSCHEDULABLE, REASON_DISK)]
-        if state.n_uses > 0:
-            refused.append(Rejection(~conflicts, Code.UNSCHEDULABLE, REASON_ONE_POD))
-        return refused
+        if state.left is not None:
+            conflicts, in_use = state.left[:, rows] > 0
+        else:
+            conflicts = _disk_conflicts(pod, snapshot)[rows]
+            in_use = np.full(len(conflicts), state.n_uses > 0)
+        return (
+            Rejection(conflicts, Code.UNSCHEDULABLE, REASON_DISK),
+            Rejection(in_use & ~conflicts, Code.UNSCHEDULABLE, REASON_ONE_POD),
+        )
 
     def add_pod(self, state: OnePodClaims, pod: PodInfo, row: int, snapshot: Snapshot) -> OnePodClaims:
         return replace(state, n_uses=state.n_uses + _n_uses(state.names, pod))
 
     def remove_pod(self, state: OnePodClaims, pod: PodInfo, row: int, snapshot: Snapshot) -> OnePodClaims:
         return replace(state, n_uses=state.n_uses - _n_uses(state.names, pod))
+
+    def tally(self, state: OnePodClaims, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally:
+        """Count conflicts over disks, and uses of the Pod's claims for one Pod."""
+        index, n_rows, wanted = snapshot.index(VolumesInUse), snapshot.nodes.n_rows, list(pod_disks(pod.pod))
+        each = np.array([(_n_conflicts(wanted, one), _n_uses(state.names, one)) for one in pods], dtype=np.int64)
+        below = (index.n_conflicts(wanted, n_rows, pod.priority), index.n_naming(state.names, n_rows, pod.priority))
+        held = np.stack((index.n_conflicts(wanted, n_rows), np.full(n_rows, state.n_uses)))
+        return Tally(each.reshape(-1, 2).T, np.stack(below), lambda gone: replace(state, left=held - gone))
 
     def events(self) -> Sequence[EventInterest]:
         return (
@@ -85,6 +102,14 @@ def _is_in_use(namespace: str, claim: str, snapshot: Snapshot) -> bool:
 
 def _n_uses(names: frozenset[str], pod: PodInfo) -> int:
     return sum(name in names for name in claim_names(pod.pod))
+
+
+def _n_conflicts(wanted: Iterable[tuple[Disk, bool]], pod: PodInfo) -> int:
+    """Return what the Pod adds to VolumesInUse.n_conflicts."""
+    if not pod.pod.spec.volumes:
+        return 0
+    held = list(pod_disks(pod.pod))
+    return sum(disk == its and not (is_reader and reads) for disk, is_reader in wanted for its, reads in held)
 
 
 def _disk_conflicts(pod: PodInfo, snapshot: Snapshot) -> BoolArray:

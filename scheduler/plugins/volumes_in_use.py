@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+import math
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import numpy as np
+
 from scheduler.framework.index import Index
+from scheduler.model.arrays import IntArray
 from scheduler.model.objects import Pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.volumes import Volume
@@ -16,6 +20,8 @@ K = TypeVar("K", bound=Hashable)
 
 Disk = tuple[str, ...]
 """What makes two volumes within Pods the same disk: the kind of source and its names."""
+ByPriority = dict[K, dict[int, dict[int, int]]]
+"""What is used -> priority of the Pods that use it -> row -> how many of their volumes do; nothing in it is empty."""
 
 
 def disks(volume: Volume) -> Iterator[tuple[Disk, bool]]:
@@ -67,8 +73,9 @@ class VolumesInUse(Index):
     def __init__(self) -> None:
         self._pods: dict[int, dict[str, PodInfo]] = {}
         self._claims: dict[tuple[str, str], dict[int, int]] = {}
-        self._readers: dict[Disk, dict[int, int]] = {}
-        self._writers: dict[Disk, dict[int, int]] = {}
+        self._named: ByPriority[str] = {}
+        self._readers: ByPriority[Disk] = {}
+        self._writers: ByPriority[Disk] = {}
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
         if pod.pod.spec.volumes:
@@ -100,15 +107,56 @@ class VolumesInUse(Index):
 
     def conflicting_rows(self, disk: Disk, is_reader: bool) -> Iterator[int]:
         """Yield the rows where the disk cannot be had: who only reads shares it with others that do."""
-        yield from self._writers.get(disk, ())
-        if not is_reader:
-            yield from self._readers.get(disk, ())
+        for uses in self._against(is_reader):
+            for rows in uses.get(disk, {}).values():
+                yield from rows
+
+    def n_conflicts(self, wanted: Iterable[tuple[Disk, bool]], n_rows: int, below: float = math.inf) -> IntArray:
+        """Return int64 (n_rows,): the volumes on each row that conflict with the wanted disks, each with each.
+
+        Only of Pods whose priority is lower than `below`.
+        """
+        found = np.zeros(n_rows, dtype=np.int64)
+        for disk, is_reader in wanted:
+            for uses in self._against(is_reader):
+                _sum(found, uses.get(disk, {}), below)
+        return found
+
+    def n_naming(self, claims: Iterable[str], n_rows: int, below: float) -> IntArray:
+        """Return int64 (n_rows,): the volumes on each row that name one of the claims, in any namespace.
+
+        Only of Pods whose priority is lower than `below`.
+        """
+        found = np.zeros(n_rows, dtype=np.int64)
+        for claim in claims:
+            _sum(found, self._named.get(claim, {}), below)
+        return found
+
+    def _against(self, is_reader: bool) -> Sequence[ByPriority[Disk]]:
+        return (self._writers,) if is_reader else (self._writers, self._readers)
 
     def _count(self, pod: PodInfo, row: int, sign: int) -> None:
         for use in claim_uses(pod.pod):
             _add(self._claims, (pod.namespace, use.claim), row, sign)
+            if not use.is_ephemeral:
+                _add_of(self._named, use.claim, pod.priority, row, sign)
         for disk, is_reader in pod_disks(pod.pod):
-            _add(self._readers if is_reader else self._writers, disk, row, sign)
+            _add_of(self._readers if is_reader else self._writers, disk, pod.priority, row, sign)
+
+
+def _sum(total: IntArray, counts: Mapping[int, Mapping[int, int]], below: float) -> None:
+    """Add to (n_rows,) in place what the Pods of priorities lower than `below` count."""
+    for priority, uses in counts.items():
+        if priority < below:
+            rows = np.fromiter(uses.keys(), dtype=np.int64, count=len(uses))
+            total[rows] += np.fromiter(uses.values(), dtype=np.int64, count=len(uses))
+
+
+def _add_of(counts: ByPriority[K], key: K, priority: int, row: int, sign: int) -> None:
+    here = counts.setdefault(key, {})
+    _add(here, priority, row, sign)
+    if not here:
+        del counts[key]
 
 
 def _add(counts: dict[K, dict[int, int]], key: K, row: int, sign: int) -> None:

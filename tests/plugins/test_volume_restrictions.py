@@ -1,16 +1,20 @@
 from __future__ import annotations
 
-from typing import Any
+from random import Random
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.volume_restrictions import REASON_DISK, REASON_ONE_POD, OnePodClaims, VolumeRestrictions
-from tests.builders import NO_SIGNALS, cluster_of, make_node
+from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod
+from tests.contracts.asking import verdicts
 from tests.plugins.run import refusals
-from tests.plugins.volumes import claim, pod_claiming, pod_with
+from tests.plugins.volumes import claim, claim_volume, pod_claiming, pod_with
+from tests.worlds import each_seed
 
 GCE = "gcePersistentDisk"
 ONE_POD = claim(modes=["ReadWriteOncePod"])
@@ -132,3 +136,44 @@ def test_uses_follow_pods_that_come_and_go_in_a_what_if() -> None:
     assert state == OnePodClaims(frozenset({"c"}), 0)
     assert not any(one.mask.any() for one in plugin.filter(state, pod, snapshot, slice(None)))
     assert plugin.add_pod(state, pod_claiming("c", "c", namespace="other"), 1, snapshot).n_uses == 2
+
+
+def using(random: Random, name: str, node: str = "") -> PodInfo:
+    """Make a Pod with some of few volumes, so that conflicts over several at once are common."""
+    volumes = [gce("a"), gce("a", read_only=True), ebs("v"), rbd("m", "n"), claim_volume("c"), claim_volume("d")]
+    named = [{"name": f"v{i}", **volume} for i, volume in enumerate(random.choices(volumes, k=random.randrange(4)))]
+    namespace = random.choice(["default", "default", "other"]) if node else "default"
+    return make_pod(name, node=node, namespace=namespace, priority=random.randrange(3), spec={"volumes": named})
+
+
+@each_seed(80)
+def test_a_tally_says_of_each_row_what_its_pods_leaving_says(random: Random) -> None:
+    rows = range(3)
+    placed = [using(random, f"p{i}", f"n{i % 3}") for i in range(8)]
+    plugin, pod = VolumeRestrictions(), using(random, "new")
+    objects = [claim(name, modes=["ReadWriteOncePod"]) for name in ("c", "d")]
+    cluster = cluster_of([make_node(f"n{row}") for row in rows], placed, [plugin], objects)
+    snapshot = Snapshot(cluster, NO_SIGNALS, 0.0)
+    result = plugin.prefilter(pod, snapshot)
+    if not isinstance(result, PreFilterResult):
+        return
+    state = cast("OnePodClaims", result.state)
+    lower = [[one for one in snapshot.pods_on(row) if one.priority < pod.priority] for row in rows]
+    leaving = [[one for one in pods if random.random() < 0.6] for pods in lower]
+    hosts = [(row, one) for row in rows for one in lower[row]]
+    tally = plugin.tally(state, pod, snapshot, [one for _, one in hosts])
+    gone, below = np.zeros((2, 3), dtype=np.int64), np.zeros((2, 3), dtype=np.int64)
+    for each, (row, one) in zip(tally.each.T, hosts, strict=True):
+        below[:, row] += each
+        gone[:, row] += each * (one in leaving[row])
+
+    found = verdicts(plugin.filter(tally.without(gone), pod, snapshot, slice(None)), 3)
+
+    assert tally.below.tolist() == below.tolist()
+    for row in rows:
+        with snapshot.trial() as trial:
+            left = state
+            for one in leaving[row]:
+                trial.remove(one, row)
+                left = plugin.remove_pod(left, one, row, snapshot)
+            assert found[row] == verdicts(plugin.filter(left, pod, snapshot, np.array([row])), 1)[0]
