@@ -208,10 +208,10 @@ def own_nomination(draw: Draw) -> None:
         if name_of(node) == name and draw.often(0.2):
             node["spec"]["unschedulable"] = True
     for pod in draw.placed:
-        if pod["spec"]["nodeName"] == name and draw.often(0.35):
+        if pod["spec"]["nodeName"] == name and draw.often(0.5):
             if draw.often(0.7):
                 pod["metadata"]["deletionTimestamp"] = moment(0)
-            kind = draw.pick(("DisruptionTarget", "DisruptionTarget", "DisruptionTarget", "PodReadyToStartContainers"))
+            kind = draw.pick(("DisruptionTarget", "DisruptionTarget", "PodReadyToStartContainers"))
             reason = draw.pick(("PreemptionByScheduler", "PreemptionByScheduler", "TerminationByKubelet"))
             status = draw.pick(("True", "True", "False"))
             pod["status"]["conditions"] = [{"type": kind, "status": status, "reason": reason}]
