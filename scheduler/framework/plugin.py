@@ -47,7 +47,8 @@ MAX_NODE_SCORE = 100
 class FreedBy(enum.Enum):
     """Which Pods a Filter plugin's verdict on a node depends on, and how it reads them.
 
-    But for ANY_ROW, Pods that leave a node never make a plugin refuse it.
+    Pods that leave may make a plugin refuse a node as well as take it, as where a volume has to be attached anew: it is
+    asked again about the emptied node, and only NOTHING spares that.
     """
 
     NOTHING = enum.auto()
