@@ -7,6 +7,7 @@ Source: kube-scheduler v1.37 defaultpreemption SelectVictimsOnNode and framework
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 
@@ -113,11 +114,9 @@ class Evictions:
             too_many = back[~emptying.passing(back, [])]
             emptying.move(turn, too_many, -1)
             has_to_go[too_many, turn] = True
-        needed: Needed = {}
-        for i in np.flatnonzero(passing).tolist():
-            pods = leaving.lists[i]
-            needed[int(leaving.rows[i])] = tuple(pods[turn] for turn in np.flatnonzero(has_to_go[i]).tolist())
-        return needed, refusals
+        rows, lists = leaving.rows[passing].tolist(), compress(leaving.lists, passing.tolist())
+        found = zip(rows, lists, has_to_go[passing].tolist(), strict=True)
+        return {row: tuple(compress(pods, are_going)) for row, pods, are_going in found}, refusals
 
     def _tallies(self, plugins: Sequence[FilterPlugin], pods: Sequence[PodInfo]) -> dict[str, Tally]:
         run = self._run

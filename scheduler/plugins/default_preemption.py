@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
+from typing import Final
 
 import numpy as np
 
@@ -144,43 +147,59 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
 
 def pick(candidates: Sequence[Candidate], snapshot: Snapshot, seed: int) -> Candidate:
     """Return the candidate on which the least is lost; the Pod's seed decides among equals."""
-    losses = [_loss(candidate) for candidate in candidates]
-    least = min(losses)
-    best = [candidate for candidate, loss in zip(candidates, losses, strict=True) if loss == least]
+    best = candidates
+    for loss in _LOSSES:
+        losses = [loss(candidate) for candidate in best]
+        least = min(losses)
+        best = [candidate for candidate, one in zip(best, losses, strict=True) if one == least]
     rows = np.array([candidate.row for candidate in best], dtype=np.int64)
     return best[int(np.argmin(mix64(snapshot.nodes.name_hash[rows] ^ np.uint64(seed))))]
 
 
-def _loss(candidate: Candidate) -> tuple[int, int, int, int, float]:
-    """Return what kube-scheduler compares, one after the other, smallest best."""
-    victims = candidate.victims
-    top = victims[0].priority if victims else _LOWEST_PRIORITY
-    total = sum(victim.priority - _LOWEST_PRIORITY for victim in victims)
-    earliest_s = min((victim.started_s for victim in victims if victim.priority == top), default=math.inf)
-    return candidate.n_violations, top, total, len(victims), -earliest_s
+def _top(candidate: Candidate) -> int:
+    return candidate.victims[0].priority
+
+
+def _total(candidate: Candidate) -> int:
+    return sum(victim.priority - _LOWEST_PRIORITY for victim in candidate.victims)
+
+
+def _earliest(candidate: Candidate) -> float:
+    """Return when the first of the most important victims started, the latest being the smallest."""
+    top = _top(candidate)
+    return -min(victim.started_s for victim in candidate.victims if victim.priority == top)
+
+
+_LOSSES: Final[Sequence[Callable[[Candidate], float]]] = (
+    lambda candidate: candidate.n_violations,
+    _top,
+    _total,
+    lambda candidate: len(candidate.victims),
+    _earliest,
+)
+"""What kube-scheduler compares, one after the other, smallest best."""
 
 
 def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: Evictions, budgets: Budgets) -> Search:
     here: dict[int, list[PodInfo]] = {}
     protected: dict[int, list[PodInfo]] = {}
     removable: dict[int, list[PodInfo]] = {}
+    priority = pod.priority
     for row in rows:
-        lower = [one for one in snapshot.pods_on(row) if one.priority < pod.priority]
-        here[row] = _most_important_first(lower, range(len(lower)))
-        violations = budgets.violated_by(here[row])
-        protected[row] = [one for one, is_violation in zip(here[row], violations, strict=True) if is_violation]
-        others = [one for one, is_violation in zip(here[row], violations, strict=True) if not is_violation]
+        lower = [one for one in snapshot.pods_on(row) if one.priority < priority]
+        lower.sort(key=_importance)
+        violations = budgets.violated_by(lower)
+        here[row], protected[row] = lower, list(compress(lower, violations))
         # Those whose removal breaks a budget are the first to come back, the most important one first.
-        removable[row] = protected[row] + others
+        removable[row] = protected[row] + list(compress(lower, map(operator.not_, violations)))
     needed, refusals = evictions.needed(removable)
     search = Search([], refusals)
     for row, going in needed.items():
         if not going:
             search.refusals.append(_nobody_has_to_go(snapshot, row))
             continue
-        n_violations = len({one.uid for one in protected[row]} & {one.uid for one in going})
-        victims = _most_important_first(going, [here[row].index(one) for one in going])
-        search.candidates.append(Candidate(row, tuple(victims), n_violations))
+        n_violations = len(set(protected[row]).intersection(going))
+        search.candidates.append(Candidate(row, _most_important_first(going, here[row]), n_violations))
     return search
 
 
@@ -191,18 +210,20 @@ def _nobody_has_to_go(snapshot: Snapshot, row: int) -> Refusal:
     return Refusal("", Code.ERROR, f'expected at least one victim pod on node "{snapshot.nodes.names[row]}"', mask)
 
 
-def _most_important_first(pods: Sequence[PodInfo], places: Sequence[int]) -> list[PodInfo]:
-    """Return Pods of a node sorted; equal ones keep their order."""
-    importance = [_importance(pod, place) for pod, place in zip(pods, places, strict=True)]
-    return [pods[i] for i in sorted(range(len(pods)), key=importance.__getitem__)]
+def _most_important_first(pods: tuple[PodInfo, ...], here: Sequence[PodInfo]) -> tuple[PodInfo, ...]:
+    """Return Pods of a node sorted; equal ones keep their order, those that have not started that of `here`."""
+    if len(pods) == 1:
+        return pods
+    place = {pod.uid: place if pod.started_s == math.inf else 0 for place, pod in enumerate(here)}
+    return tuple(sorted(pods, key=lambda pod: (_importance(pod), place[pod.uid])))
 
 
-def _importance(pod: PodInfo, place: int) -> tuple[int, float, int]:
-    """Return the key that puts the most important Pod first; `place` is where it stands among those of its node.
+def _importance(pod: PodInfo) -> tuple[int, float]:
+    """Return the key that puts the most important Pod first.
 
-    Those that have not started count as started one after the other; others that are equal keep their order.
+    Those that have not started count as started one after the other.
     """
-    return -pod.priority, pod.started_s, place if pod.started_s == math.inf else 0
+    return -pod.priority, pod.started_s
 
 
 def _potential(snapshot: Snapshot, diagnosis: Diagnosis) -> BoolArray:

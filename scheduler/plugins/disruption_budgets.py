@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -104,7 +105,8 @@ class Budgets:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         self._by_namespace: dict[str, _Guards] = {}
-        self._by_labels: dict[tuple[str, frozenset[tuple[str, str]]], list[PodDisruptionBudget]] = {}
+        self._by_labels: dict[tuple[str, tuple[tuple[str, str], ...]], list[_Guard]] = {}
+        self._numbers = itertools.count()
 
     def violated_by(self, pods: Sequence[PodInfo]) -> list[bool]:
         """Return for each Pod, taken to leave in this order, whether that breaks a budget.
@@ -112,53 +114,56 @@ class Budgets:
         A Pod is charged to its budgets up to the first that it breaks. One without labels, and one that a budget names
         as disrupted already, costs nothing.
         """
-        allowed: dict[tuple[str, str], int] = {}
-        return [self._is_violation(pod, allowed) for pod in pods]
+        left: dict[int, int] = {}
+        return [self._is_violation(pod, left) for pod in pods]
 
-    def _is_violation(self, pod: PodInfo, allowed: dict[tuple[str, str], int]) -> bool:
-        for budget in self._of(pod):
-            if pod.name in (budget.status.disrupted_pods or ()):
+    def _is_violation(self, pod: PodInfo, left: dict[int, int]) -> bool:
+        for guard in self._of(pod):
+            if guard.disrupted and pod.name in guard.disrupted:
                 continue
-            key = (budget.metadata.namespace, budget.metadata.name)
-            allowed[key] = allowed.get(key, budget.status.disruptions_allowed) - 1
-            if allowed[key] < 0:
+            number = guard.number
+            n_left = left[number] = left.get(number, guard.n_allowed) - 1
+            if n_left < 0:
                 return True
         return False
 
-    def _of(self, pod: PodInfo) -> Sequence[PodDisruptionBudget]:
-        labels: Mapping[str, str] = pod.labels
+    def _of(self, pod: PodInfo) -> Sequence[_Guard]:
+        metadata = pod.pod.metadata
+        labels = metadata.labels
         if not labels:
             return ()
-        key = (pod.namespace, frozenset(labels.items()))
+        # Labels in another order only take an entry of their own: a set of them would cost more than that saves.
+        key = (metadata.namespace, tuple(labels.items()))
         found = self._by_labels.get(key)
         if found is None:
-            guards = self._within(pod.namespace)
+            guards = self._within(metadata.namespace)
             known = [guard for label in labels.items() for guard in guards.by_label.get(label, ())]
             order = sorted([*known, *guards.others], key=lambda guard: guard.number)
-            found = [guard.budget for guard in order if guard.selector.matches(labels)]
-            self._by_labels[key] = found
+            found = self._by_labels[key] = [guard for guard in order if guard.selector.matches(labels)]
         return found
 
     def _within(self, namespace: str) -> _Guards:
         guards = self._by_namespace.get(namespace)
         if guards is None:
             guards = self._by_namespace[namespace] = _Guards()
-            for number, budget in enumerate(self._catalog.within(PodDisruptionBudget, namespace)):
+            for budget in self._catalog.within(PodDisruptionBudget, namespace):
                 try:
                     selector = selector_of(budget.spec.selector)
                 except InvalidObjectError:
                     continue  # as upstream: a budget whose selector cannot be read protects nobody
-                guards.add(_Guard(number, budget, selector))
+                n_allowed, disrupted = budget.status.disruptions_allowed, budget.status.disrupted_pods or ()
+                guards.add(_Guard(next(self._numbers), selector, n_allowed, disrupted))
         return guards
 
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """A budget with what it selects; `number` is its place in the list."""
+    """A budget: `number` rises in the order of the list, `disrupted` are names of Pods that it counts as gone."""
 
     number: int
-    budget: PodDisruptionBudget
     selector: Selector
+    n_allowed: int
+    disrupted: Collection[str]
 
 
 @dataclass(slots=True)
