@@ -81,6 +81,7 @@ class Emptying:
     ) -> None:
         self._run, self._leaving, self._tallies, self._always, self._trial = run, leaving, tallies, always, trial
         self._states = run.states
+        self._counting = [plugin for plugin in run.counting if plugin.name not in tallies]
         nodes = run.snapshot.nodes
         self._sums = {name: leaving.sums(tally.each, nodes.n_rows) for name, tally in tallies.items()}
         self._room = None if trial else _Room(run.snapshot, leaving)
@@ -144,7 +145,7 @@ class Emptying:
 
     def _move_one(self, trial: Trial, pod: PodInfo, row: int, sign: int) -> None:
         (trial.place if sign > 0 else trial.remove)(pod, row)
-        self._states = self._run.counting(self._states, pod, row, sign)
+        self._states = self._run.counted(self._counting, self._states, pod, row, sign)
 
 
 class _Room:

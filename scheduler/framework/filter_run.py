@@ -32,7 +32,7 @@ class FilterRun:
         self.snapshot = snapshot
         self.plugins = plugins
         self.states = states
-        self._counting = [plugin for plugin in plugins if _counts(plugin)]
+        self.counting = [plugin for plugin in plugins if _counts(plugin)]
         self._observer = observer
 
     def filter(self, rows: Rows, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
@@ -62,12 +62,17 @@ class FilterRun:
         except Exception as error:  # a plugin's fault fails this attempt only
             raise raised(plugin, "Filter", error) from error
 
-    def counting(self, states: Mapping[str, object], pod: PodInfo, row: int, sign: int) -> Mapping[str, object]:
-        """Return PreFilter's states once `pod` has been placed on `row` (sign 1) or removed from it (-1)."""
-        if not self._counting:
+    def counted(
+        self, plugins: Sequence[FilterPlugin], states: Mapping[str, object], pod: PodInfo, row: int, sign: int
+    ) -> Mapping[str, object]:
+        """Return PreFilter's states once `pod` has been placed on `row` (sign 1) or removed from it (-1).
+
+        Those of some plugins of `counting`; the others' stay as they are.
+        """
+        if not plugins:
             return states
         changed: dict[str, object] = dict(states)
-        for plugin in self._counting:
+        for plugin in plugins:
             count = plugin.add_pod if sign > 0 else plugin.remove_pod
             try:
                 changed[plugin.name] = count(states.get(plugin.name), pod, row, self.snapshot)

@@ -73,10 +73,12 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         )
 
     def add_pod(self, state: OnePodClaims, pod: PodInfo, row: int, snapshot: Snapshot) -> OnePodClaims:
-        return replace(state, n_uses=state.n_uses + _n_uses(state.names, pod))
+        n_uses = _n_uses(state.names, pod)
+        return replace(state, n_uses=state.n_uses + n_uses) if n_uses else state
 
     def remove_pod(self, state: OnePodClaims, pod: PodInfo, row: int, snapshot: Snapshot) -> OnePodClaims:
-        return replace(state, n_uses=state.n_uses - _n_uses(state.names, pod))
+        n_uses = _n_uses(state.names, pod)
+        return replace(state, n_uses=state.n_uses - n_uses) if n_uses else state
 
     def tally(self, state: OnePodClaims, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally:
         """Count conflicts over disks, and uses of the Pod's claims for one Pod."""
@@ -101,7 +103,7 @@ def _is_in_use(namespace: str, claim: str, snapshot: Snapshot) -> bool:
 
 
 def _n_uses(names: frozenset[str], pod: PodInfo) -> int:
-    return sum(name in names for name in claim_names(pod.pod))
+    return sum(name in names for name in claim_names(pod.pod)) if names else 0
 
 
 def _n_conflicts(wanted: Iterable[tuple[Disk, bool]], pod: PodInfo) -> int:
