@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.compare import in_order
+from tests.conformance.cases import Case
+from tests.conformance.compare import expected_fields, in_order
 
 HEAD = "0/2 nodes are available: 2 Insufficient cpu. preemption: "
 
@@ -27,3 +28,12 @@ def test_texts_are_told_in_one_form(text: str, expected: str) -> None:
 
 def test_different_faults_stay_different() -> None:
     assert in_order(HEAD + "[a, b]") != in_order(HEAD + "[a, c]") != in_order(HEAD + "[a, c, c]")
+
+
+def test_faults_of_other_nodes_say_nothing_of_a_pod_that_has_taken_its_nominated_one() -> None:
+    fault = {"plugin": "NodeVolumeLimits", "code": "Error", "reasons": ["broken"]}
+    answer = {"result": "scheduled", "preenqueue": None, "filter": {"a": None, "b": fault}, "nominated": {"used": True}}
+
+    assert expected_fields(Case("c", "f", {}, {}, answer)) == {
+        "result": "scheduled", "preenqueue": None, "choice": "acceptable", "nominated": True
+    }  # fmt: skip

@@ -145,6 +145,7 @@ def _plain(text: str) -> str:
     text = _RESOURCE.sub("Insufficient …", _NAMED.sub("…", text))
     text = re.sub(r"^PVC \S+ was not created for pod \S+", "PVC … was not created for pod …", text)
     text = re.sub(r"^\S+( CSI driver is not installed)", r"…\1", text)
+    text = re.sub(r"^(running … filter plugin): .*", r"\1", text)
     return _PLUGINS.sub("plugin(s) …", text)
 
 

@@ -82,7 +82,7 @@ def node_affinity(draw: Draw) -> None:
     if draw.often(0.6):
         weights = [draw.pick((1, 5, 30, 50, 100)) for _ in range(draw.count(1, 4))]
         affinity[PREFERRED] = [{"weight": weight, "preference": _term(draw)} for weight in weights]
-        if draw.often(0.06):
+        if draw.often(0.12):
             # No value of a label is negative: the term cannot be read, which fails the whole attempt.
             unreadable = {"key": "gen", "operator": "Gt", "values": ["-1"]}
             affinity[PREFERRED][0]["preference"] = {"matchExpressions": [unreadable]}
@@ -101,7 +101,7 @@ def node_names(draw: Draw) -> None:
         terms = []
         for _ in range(draw.count(1, 3)):
             fields = [named("In", draw.pick([*names, "ghost"]))]
-            if draw.often(0.35):
+            if draw.often(0.5):
                 fields.append(named(draw.pick(("In", "NotIn")), draw.pick(names)))
             terms.append({"matchFields": fields})
         draw.target["spec"].setdefault("affinity", {})["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": terms}}

@@ -88,7 +88,7 @@ def _source(draw: Draw, kind: str, name: str, zone: str) -> Fields:
         "kubernetes.io/vsphere-volume": {"vsphereVolume": {"volumePath": f"[ds] {name}"}},
     }
     found = sources[kind]
-    if draw.often(0.08):
+    if draw.often(0.15):
         # Such disks no driver took over: where the plugin counts as migrated, the attempt fails.
         odd: dict[str, Fields] = {
             "kubernetes.io/aws-ebs": {"awsElasticBlockStore": {"volumeID": f"aws://z1/{name}"}},

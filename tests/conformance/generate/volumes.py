@@ -114,7 +114,7 @@ def gone(draw: Draw) -> None:
 
 def broken(draw: Draw) -> None:
     """Use a claim that nothing can be done with: missing, lost, going, of no class, or to be bound at once."""
-    how = draw.count(0, 6)
+    how = draw.count(0, 8)
     if how == 1:
         bound_claim(draw, "odd")[0]["status"]["phase"] = "Lost"
     elif how == 2:
@@ -128,7 +128,7 @@ def broken(draw: Draw) -> None:
         storage_class(draw, "late")
         make_claim(draw, "odd", "late")["spec"]["volumeName"] = "pv-chosen"
         make_volume(draw, "pv-chosen", kind="late")
-    elif how == 6:
+    elif how >= 6:
         ephemeral_claim(draw, draw.target, draw.pick(("missing", "foreign")))
         return
     use(draw.target, "odd")
