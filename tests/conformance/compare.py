@@ -269,7 +269,7 @@ def in_order(text: str) -> str:
 
 def _without_go(fault: str) -> str:
     """Return a fault without what kube-scheduler's libraries say of a disk that no driver took over."""
-    return re.sub(r"( from inline to csi): [^,\]]*", r"\1", fault)
+    return re.sub(r"(from inline to csi|could not translate pv): [^,\]]*", r"\1", fault)
 
 
 def _error_head(text: str) -> str:
