@@ -25,32 +25,41 @@ class Trial:
     def __init__(self, state: ClusterState, renew: Callable[[], None]) -> None:
         self._state = state
         self._renew = renew
-        self._undo: list[tuple[Callable[[PodInfo, int], None], PodInfo, int]] = []
+        self._moved: dict[tuple[int, int], tuple[PodInfo, int]] = {}
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
         self._n_resources = len(state.nodes.resources)
 
     def place(self, pod: PodInfo, row: int) -> None:
         self._note_order(row)
         self._state.place(pod, row)
-        self._undo.append((self._state.displace, pod, row))
+        self._note_move(pod, row, 1)
         self._renew()
 
     def remove(self, pod: PodInfo, row: int) -> None:
         self._note_order(row)
         self._state.displace(pod, row)
-        self._undo.append((self._state.place, pod, row))
+        self._note_move(pod, row, -1)
         self._renew()
 
     def undo(self) -> None:
-        while self._undo:
-            step, pod, row = self._undo.pop()
-            step(pod, row)
+        while self._moved:
+            (_, row), (pod, net) = self._moved.popitem()
+            step = self._state.displace if net > 0 else self._state.place
+            for _ in range(abs(net)):
+                step(pod, row)
         for row, pods in self._pods_before.items():
             if pods:
                 self._state.pods[row] = pods
         self._pods_before.clear()
         self._state.nodes.forget_resources(self._n_resources)
         self._renew()
+
+    def _note_move(self, pod: PodInfo, row: int, sign: int) -> None:
+        """Remember what has to be undone, the latest last; a Pod that has left and come back is where it was."""
+        key = (id(pod), row)
+        _, before = self._moved.pop(key, (pod, 0))
+        if before + sign:
+            self._moved[key] = (pod, before + sign)
 
     def _note_order(self, row: int) -> None:
         """Remember the order of a row's Pods: a removed one comes back as the last."""
