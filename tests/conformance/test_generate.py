@@ -232,10 +232,10 @@ def test_what_is_no_case_is_told_by_name(oracle: Path, change: dict[str, Any], m
 
 
 def test_a_case_that_kube_scheduler_answers_in_two_ways_is_set_aside(tmp_path: Path) -> None:
-    """The stand-in answers every asking otherwise: with the number of the process it runs in."""
+    """The stand-in answers every asking otherwise: with a number that grows."""
     stand_in = tmp_path / "oracle"
-    answer = '{\\"name\\": \\"1-taints-00000\\", \\"expect\\": {\\"n\\": $$}}'
-    stand_in.write_text(f'#!/bin/sh\nwhile read -r line; do echo "{answer}"; done\n')
+    answer = '{\\"name\\": \\"1-taints-00000\\", \\"expect\\": {\\"n\\": $n}}'
+    stand_in.write_text(f'#!/bin/sh\nn=0\nwhile read -r line; do n=$((n+1)); echo "{answer}"; done\n')
     stand_in.chmod(0o755)
     (case,) = cases(1, 1, ["taints"])
     wrong = {"result": "scheduled", "preenqueue": None, "feasible": ["nowhere"]}
