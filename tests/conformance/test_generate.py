@@ -149,6 +149,14 @@ def test_a_tie_is_no_difference_between_two_answers() -> None:
     assert without_chance(alone) != without_chance(other)
 
 
+def test_the_order_of_faults_is_no_difference_between_two_answers() -> None:
+    def told(faults: str) -> dict[str, Any]:
+        answer = outcome(message=f"preemption: [{faults}]")["expect"]
+        return without_chance(answer | {"failure_message": f"0/2. preemption: [{faults}]", "event_message": faults})
+
+    assert told("a, b") == told("b, a") != told("b, c")
+
+
 def test_the_oracle_answers_as_the_shared_one(oracle: Path) -> None:
     """Three cases of each file, whoever made the file."""
     known = [case for path in sorted(DATA.glob("*.jsonl.gz")) for case in islice(load([path]), 3)]
