@@ -212,8 +212,8 @@ def _nobody_has_to_go(snapshot: Snapshot, row: int) -> Refusal:
 
 def _most_important_first(pods: tuple[PodInfo, ...], here: Sequence[PodInfo]) -> tuple[PodInfo, ...]:
     """Return Pods of a node sorted; equal ones keep their order, those that have not started that of `here`."""
-    if len(pods) == 1:
-        return pods
+    if math.inf not in [pod.started_s for pod in pods]:
+        return tuple(sorted(pods, key=_importance))
     place = {pod.uid: place if pod.started_s == math.inf else 0 for place, pod in enumerate(here)}
     return tuple(sorted(pods, key=lambda pod: (_importance(pod), place[pod.uid])))
 
