@@ -80,7 +80,8 @@ class VaneProcess:
         """Return the binder process."""
         return next(pid for pid in self.pids() if b"binder" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
-    def start(self, timeout: float = 30.0) -> None:
+    def start(self, timeout: float = 60.0) -> None:
+        """Start it and wait until it is ready: two seconds of a core, of which a busy machine may give it a tenth."""
         self.process.start()
         try:
             self.process.wait_ready(self.is_ready, timeout)
