@@ -49,6 +49,7 @@ class _PreFiltered:
     plugins: tuple[str, ...] = ()
     node_names: frozenset[str] | None = None
     restricted_by: list[str] = field(default_factory=list)
+    refused_first: set[str] = field(default_factory=set)
 
 
 def filter_phase(
@@ -71,16 +72,16 @@ def filter_phase(
     if found.refusal is not None:
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
         return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugins), found.states, run=run)
+    refusals: list[Refusal] = []
+    standing = _readable(nodes, standing, refusals)
     name = pod.pod.status.nominated_node_name
     nominee = nodes.row_of(name) if name else None
-    if nominee is not None and standing[nominee] and _passes(run, nominee):
+    if nominee is not None and standing[nominee] and _passes(run, nominee, found):
         only = np.zeros(nodes.n_rows, dtype=np.bool_)
         only[nominee] = True
         observer.lap("Filter", SUCCESS)
         return Filtered(only, Diagnosis(n_nodes), found.states, nominated=True, run=run)
-    refusals: list[Refusal] = []
     standing = _allowed(found, nominee, nodes, standing, refusals)
-    standing = _readable(nodes, standing, refusals)
     standing = _beside_rivals(run, standing, refusals)
     standing = run.filter(ALL_ROWS, standing, refusals)
     # As with kube-scheduler, that nobody passes is no failure of the point.
@@ -128,11 +129,19 @@ def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:
         found.refusal, found.plugins = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)), tuple(by)
 
 
-def _passes(run: FilterRun, row: int) -> bool:
-    """Return whether one node passes, with and without the Pods nominated to it."""
+def _passes(run: FilterRun, row: int, found: _PreFiltered) -> bool:
+    """Return whether one node passes, with and without the Pods nominated to it.
+
+    Who refuses it is named beside the plugins whose node sets leave others out, as kube-scheduler does.
+    """
+    refusals: list[Refusal] = []
     if run.rivals(run.snapshot.nodes.names[row]):
-        return row in Evictions(run).needed({row: ()})[0]
-    return bool(run.filter(np.array([row], dtype=np.int64), np.ones(1, dtype=np.bool_), []).all())
+        needed, refusals = Evictions(run).needed({row: ()})
+        passes = row in needed
+    else:
+        passes = bool(run.filter(np.array([row], dtype=np.int64), np.ones(1, dtype=np.bool_), refusals).all())
+    found.refused_first.update(refusal.plugin for refusal in refusals if refusal.code is not Code.ERROR)
+    return passes
 
 
 def _allowed(
@@ -146,9 +155,10 @@ def _allowed(
     if nominee is not None:
         # It was looked at first, wherever it is; what refused it there is its reason.
         inside[nominee] = True
-    by = found.restricted_by
-    reason = f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(by))}]"
-    return sifted(by[0], [Rejection(~inside, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)], standing, refusals)
+    by = sorted({*found.restricted_by, *found.refused_first})
+    reason = f"node(s) didn't satisfy plugin(s) [{' '.join(by)}]"
+    outside = Rejection(~inside, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
+    return sifted(found.restricted_by[0], [outside], standing, refusals)
 
 
 def _readable(nodes: NodeView, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:

@@ -121,6 +121,9 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
                 is_harmless = is_harmless or candidate.n_violations == 0
                 if is_harmless and len(search.candidates) >= n_wanted:
                     break
+        if n_wanted == 0:
+            # A share of few nodes may come to none. kube-scheduler has no room for a candidate then, and takes none.
+            search.candidates.clear()
         return search
 
     def events(self) -> Sequence[EventInterest]:

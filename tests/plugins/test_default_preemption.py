@@ -242,11 +242,11 @@ def test_a_shared_host_port_is_free_once_the_victim_that_holds_it_too_has_gone()
     assert outcome(decided([TWO[0]], pods, target("100m", ports=ports))) == ("a", ["goes"])
 
 
-def test_enough_candidates_end_the_search() -> None:
-    nodes = [make_node(f"n{i}", cpu="1") for i in range(300)]
-    pods = [on(f"n{i}", f"p{i}", 1) for i in range(300)]
+@pytest.mark.parametrize(("n", "share", "least", "n_found"), [(300, 1, 7, 7), (1, 50, 0, 0)])
+def test_enough_candidates_end_the_search(n: int, share: int, least: int, n_found: int) -> None:
+    nodes, pods = [make_node(f"n{i}", cpu="1") for i in range(n)], [on(f"n{i}", f"p{i}", 1) for i in range(n)]
     snapshot = Snapshot(cluster_of(nodes, pods), NO_SIGNALS, 0.0)
-    args = DefaultPreemptionArgs(min_candidate_nodes_percentage=1, min_candidate_nodes_absolute=7)
+    args = DefaultPreemptionArgs(min_candidate_nodes_percentage=share, min_candidate_nodes_absolute=least)
     found: list[int] = []
 
     class Watching(DefaultPreemption):
@@ -258,8 +258,8 @@ def test_enough_candidates_end_the_search() -> None:
     chain = [one for one in default_chain() if one.plugin.name != "DefaultPreemption"]
     decision = decide(target("1"), snapshot, Profile.build("vane", [*chain, Enabled(Watching(args))]))
 
-    assert found == [7]
-    assert len(decision.victims) == 1
+    assert found == [n_found]
+    assert len(decision.victims) == min(n_found, 1)
 
 
 def test_a_pod_whose_victims_are_being_told_is_kept_out_of_the_queue() -> None:

@@ -48,7 +48,7 @@ func disagree(format string, values ...any) error {
 	return &disagreement{fmt.Sprintf(format, values...)}
 }
 
-// What is decided by an even chance agrees once in so many tries, but for one case in 2^40.
+// What is decided by an even chance, as the order of budgets, agrees once in so many tries, but for one case in 2^40.
 const tries = 40
 
 // answer is the case's expectation. A panic of the scheduler makes its result `crash`; `chance` is one where the

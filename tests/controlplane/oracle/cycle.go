@@ -99,8 +99,13 @@ func (c *cycle) filter(ctx context.Context) {
 	switch {
 	case status.IsSuccess():
 		c.expect.Filter = map[string]*verdict{}
+		excluded := outside(restrictedBy)
 		c.tryNomination(ctx)
-		c.filterNodes(ctx, restrictedBy)
+		if !c.allowed.AllNodes() {
+			// Who refused the nominated node is in the set by now: the message names it, too.
+			c.diagnosis.NodeToStatus.SetAbsentNodesStatus(outside(restrictedBy))
+		}
+		c.filterNodes(ctx, excluded)
 	case status.IsRejected():
 		c.diagnosis.NodeToStatus.SetAbsentNodesStatus(status)
 		c.diagnosis.PreFilterMsg = status.Message()
@@ -129,12 +134,13 @@ func (c *cycle) tryNomination(ctx context.Context) {
 	}
 }
 
-func (c *cycle) filterNodes(ctx context.Context, restrictedBy sets.Set[string]) {
-	excluded := fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
-		fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(restrictedBy)))
-	if !c.allowed.AllNodes() {
-		c.diagnosis.NodeToStatus.SetAbsentNodesStatus(excluded)
-	}
+// outside is the status of nodes that PreFilter leaves out.
+func outside(plugins sets.Set[string]) *fwk.Status {
+	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable,
+		fmt.Sprintf("node(s) didn't satisfy plugin(s) %v", sets.List(plugins)))
+}
+
+func (c *cycle) filterNodes(ctx context.Context, excluded *fwk.Status) {
 	for _, node := range c.nodes {
 		name := node.Node().Name
 		if !c.allowed.AllNodes() && !c.allowed.NodeNames.Has(name) {

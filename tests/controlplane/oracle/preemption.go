@@ -40,7 +40,7 @@ func (c *cycle) postFilter(ctx context.Context) (*postFilterOutcome, error) {
 	}
 	if out.NominatedNode == "" {
 		if len(candidates) > 0 && status.Code() != fwk.Error {
-			return nil, fmt.Errorf("nothing is nominated (%s), candidates are %v", out.Message, out.Candidates)
+			return nil, disagree("nothing is nominated (%s), candidates are %v", out.Message, out.Candidates)
 		}
 		out.Deleted = c.cluster.deletions()
 		return out, nil
@@ -73,15 +73,18 @@ func (c *cycle) candidates(ctx context.Context, out *postFilterOutcome) (victims
 	if err != nil {
 		return nil, err
 	}
+	_, wanted := plugin.GetOffsetAndNumCandidates(int32(len(nodes)))
 	// What a dry run finds wrong shows in the real run, too.
 	candidates, others, _ := plugin.Evaluator.DryRunPreemption(ctx, c.state, pod, nodes, budgets, 0, int32(len(nodes)))
+	if wanted == 0 {
+		candidates = nil // a share of few nodes comes to none: the real run has no room for any either
+	}
 	for _, candidate := range candidates {
 		victims := candidate.Victims()
 		found[candidate.Name()] = victims
 		out.Candidates[candidate.Name()] = victimsOnNode{Victims: namesOf(victims.Pods), PDBViolations: victims.NumPDBViolations}
 	}
 	others.ForEachExplicitNode(func(name string, status *fwk.Status) { out.NonCandidates[name] = verdictOf(status) })
-	_, wanted := plugin.GetOffsetAndNumCandidates(int32(len(nodes)))
 	out.Deterministic = int(wanted) >= len(nodes) || len(candidates) <= int(wanted)
 	return found, nil
 }
@@ -101,7 +104,7 @@ func (c *cycle) noteNomination(out *postFilterOutcome, candidates victimsByNode)
 		out.AcceptableNodes = leastHarm(candidates)
 	}
 	if !slices.Contains(out.AcceptableNodes, out.NominatedNode) {
-		return fmt.Errorf("%s is nominated, right are %v", out.NominatedNode, out.AcceptableNodes)
+		return disagree("%s is nominated, right are %v", out.NominatedNode, out.AcceptableNodes)
 	}
 	victims := candidates[out.NominatedNode].Pods
 	out.Victims = namesOf(victims)
