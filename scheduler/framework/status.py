@@ -27,7 +27,10 @@ class Code(enum.IntEnum):
     @property
     def label(self) -> str:
         """The name kube-scheduler gives the code in metrics and conformance cases."""
-        return "".join(word.capitalize() for word in self.name.split("_"))
+        return _LABELS[self]
+
+
+_LABELS = {code: "".join(word.capitalize() for word in code.name.split("_")) for code in Code}
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,11 +51,12 @@ def default_constraints(
     defaults: Sequence[TopologySpreadConstraint], pod: PodInfo, snapshot: Snapshot, action: str
 ) -> tuple[Constraint, ...]:
     """Return the defaults with this action; none for a Pod that no service or owner selects."""
-    constraints = own_constraints(defaults, pod.labels, action)
-    if not constraints:
+    if all(one.when_unsatisfiable != action for one in defaults):
         return ()
     selector = default_selector(pod, snapshot)
-    return () if selector.is_everything else tuple(replace(one, selector=selector) for one in constraints)
+    if selector.is_everything:
+        return ()
+    return tuple(replace(one, selector=selector) for one in own_constraints(defaults, pod.labels, action))
 
 
 def default_selector(pod: PodInfo, snapshot: Snapshot) -> Selector:
