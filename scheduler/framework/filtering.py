@@ -67,8 +67,8 @@ def filter_phase(
         return Filtered(standing, Diagnosis(0), {})
     found = _run_prefilter(pod, snapshot, profile, observer)
     observer.lap("PreFilter", SUCCESS if found.refusal is None else found.refusal.code.label)
-    passing = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
-    run = FilterRun(pod, snapshot, passing, found.states, observer)
+    plugins = [plugin for plugin in profile.filter if plugin.name not in found.skipped]
+    run = FilterRun(pod, snapshot, plugins, found.states, observer)
     if found.refusal is not None:
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
         return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugins), found.states, run=run)

@@ -194,7 +194,8 @@ class BindingCycle:
 
     def object_changed(self, key: ObjectKey) -> None:
         """Have `tick` look at the Pods that wait in PreBind for a node or an object of the catalog."""
-        self._preparations.awaited.changed(key, self._clock())
+        if self._preparations.awaited:
+            self._preparations.awaited.changed(key, self._clock())
 
     def preempted(self, uid: str, by: str) -> bool:
         """Send back a Pod that is not yet being bound, whose place plugin `by` gives away; return whether it was so.

@@ -106,10 +106,10 @@ class SchedulingCycle:
 
     def follow(self) -> None:
         """Have the plugins' tables follow what has changed, now and then, so that no cycle has much to take in."""
-        now_s, state = self._clock(), self._world.cache.state
-        if state.epoch == self._followed_epoch or now_s < self._follow_again_s:
+        epoch = self._world.cache.state.epoch
+        if epoch == self._followed_epoch or (now_s := self._clock()) < self._follow_again_s:
             return
-        self._followed_epoch, self._follow_again_s = state.epoch, now_s + _FOLLOW_EVERY_S
+        self._followed_epoch, self._follow_again_s = epoch, now_s + _FOLLOW_EVERY_S
         snapshot = self._world.cache.snapshot(_NO_SIGNALS, now_s)
         for plugin in list(self._followers):
             try:

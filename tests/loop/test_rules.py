@@ -115,7 +115,7 @@ def test_the_page_shows_what_each_signal_and_rule_does(harness: Harness) -> None
     assert 'vane_rule_refused_nodes{rule="not-hot"} 1.0' in page
 
 
-@pytest.mark.parametrize(("is_answered", "at_least_s", "at_most_s"), [(False, 5.0, 8.5), (True, 0.0, 4.0)])
+@pytest.mark.parametrize(("is_answered", "at_least_s", "at_most_s"), [(False, 5.0, 7.0), (True, 0.0, 2.0)])
 def test_the_first_decision_waits_for_the_first_answers_but_five_seconds_at_most(
     is_answered: bool, at_least_s: float, at_most_s: float
 ) -> None:
@@ -127,7 +127,7 @@ def test_the_first_decision_waits_for_the_first_answers_but_five_seconds_at_most
     if is_answered:
         harness.answer("use", {"a": 0.5})
     began_s = harness.now_s
-    harness.seconds_per_look = 0.1
+    harness.seconds_per_look = 0.05
     bound_at_s: list[float] = []
 
     def on_bind() -> None:

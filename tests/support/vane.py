@@ -86,7 +86,7 @@ class VaneProcess:
         try:
             self.process.wait_ready(self.is_ready, timeout)
         except ProcessError as error:
-            error.add_note(f"/readyz says: {self._refusal('readyz')}")
+            error.add_note(f"/readyz says: {self._get('readyz')[1]}")
             raise
 
     def stop(self) -> None:
@@ -97,24 +97,20 @@ class VaneProcess:
 
     def page(self, path: str) -> str:
         """Return the text of a page, empty if there is none (yet)."""
+        is_ok, text = self._get(path)
+        return text if is_ok else ""
+
+    def _get(self, path: str) -> tuple[bool, str]:
+        """Return whether a page is answered without an error, and its text or why there is none."""
         context = ssl._create_unverified_context()  # noqa: SLF001 - its certificate is self-signed
         try:
             with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/{path}", timeout=5, context=context) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            return ""
-
-    def _refusal(self, path: str) -> str:
-        """Return what a page says that is answered with an error, or why there is none."""
-        context = ssl._create_unverified_context()  # noqa: SLF001 - as below
-        try:
-            with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/{path}", timeout=5, context=context):
-                return "ok, by now"
+                return True, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
-                return error.read().decode()
+                return False, error.read().decode()
         except OSError as error:
-            return str(error)
+            return False, str(error)
 
     def call(self, path: str, body: object) -> tuple[int, Any]:
         """Post JSON, and return the status and the JSON of the answer."""
