@@ -8,6 +8,7 @@ import numpy as np
 
 from scheduler.framework.decision import Decision, WeighedTerm
 from scheduler.framework.diagnosis import Refusal
+from scheduler.framework.rule_reading import read_column
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
@@ -118,9 +119,9 @@ def record_of(
         total=decision.total[top],
         terms=tuple(_term(term, top) for term in decision.terms),
         rules=tuple(
-            _rule_use(rule, snapshot, decision.row)
+            _rule_use(rule, pod, snapshot, decision.row)
             for rule in signals.rules.rules
-            if rule.match.covers(pod.namespace, pod.labels)
+            if rule.covers(pod.namespace, pod.labels)
         ),
         decided_in_s=decided_in_s,
     )
@@ -164,9 +165,9 @@ def _term(term: WeighedTerm, top: IntArray) -> TermRecord:
     return TermRecord(term.plugin, term.name, term.weight, values, contribution)
 
 
-def _rule_use(rule: Rule, snapshot: Snapshot, row: int) -> RuleUse:
+def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
     signal = snapshot.signals.rules.signals[rule.signal]
-    column = snapshot.signals.columns.get(rule.signal)
+    column = read_column(rule, pod, snapshot)
     if column is None:
         return RuleUse(rule.name, rule.signal, signal.expr, "absent", float("inf"), float("nan"))
     value = float(column.values[row]) if row >= 0 else float("nan")

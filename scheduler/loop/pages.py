@@ -159,7 +159,7 @@ def _score_spread(rule: Rule, snapshot: Snapshot) -> float:
     nodes = snapshot.nodes
     if nodes.n_alive == 0:
         return 0.0
-    scores = scores_of(rule, snapshot)
+    scores = scores_of(rule, None, snapshot)
     if nodes.n_alive != nodes.n_rows:
         scores = scores[nodes.alive]
     return float(scores.max() - scores.min())

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 MAX_WEIGHT = 100.0
+DEFAULT_MAX_SHARE = 0.3
 
 
 class Unit(enum.StrEnum):
@@ -33,6 +34,44 @@ class ByKind(enum.StrEnum):
     NODE = "node"
     LABEL = "label"
     CLUSTER = "cluster"
+    GPU = "gpu"
+    """A node and one of its cards."""
+    WORKLOAD = "workload"
+    """A node and a workload on it; a Pod reads the values of its own workload."""
+    PAIR = "pair"
+    """Two domains of nodes, from and to; a Pod reads what lies between a node and the Pods that it calls."""
+
+
+class BuiltInKind(enum.StrEnum):
+    """What a signal that needs no PromQL counts or reads from the snapshot."""
+
+    COUNT = "count"
+    REQUESTED = "requested"
+    ALLOCATABLE = "allocatable"
+    PODS = "pods"
+
+
+class EffectKind(enum.StrEnum):
+    """How much a placed Pod adds to a signal until the samples show it."""
+
+    REQUEST = "request"
+    CONSTANT = "constant"
+    LEARNED = "learned"
+
+
+class Mode(enum.StrEnum):
+    """Whether a rule acts."""
+
+    ENFORCE = "enforce"
+    SHADOW = "shadow"
+    """Computed and recorded, never acting."""
+
+
+class Dialect(enum.StrEnum):
+    """The query language of a file's expressions."""
+
+    PROMETHEUS = "prometheus"
+    METRICSQL = "metricsql"
 
 
 class Reduce(enum.StrEnum):
@@ -60,12 +99,69 @@ class ScoreMissing(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
-    """One thing measured.
+class WorkloadKey:
+    """The series labels that name a workload, and its namespace (empty: workloads of all namespaces are one)."""
 
-    `label` is the node label that joins series and nodes for `ByKind.LABEL`, empty otherwise.
+    label: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PairKey:
+    """The series labels that name the two domains of a pair; domains are values of a node label (`Signal.label`)."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A signal that is read from the snapshot.
+
+    resource
+        `requested` and `allocatable`: the resource, in millicores for cpu, else in whole units.
+    same
+        `count`: Pods whose values of these labels are those of the Pod at hand.
+    window_s
+        `count`: Pods that were placed within so many seconds count though they have gone; 0: only who is there.
+    all_namespaces
+        `count`: Pods of other namespaces count too.
+    """
+
+    kind: BuiltInKind
+    resource: str = ""
+    same: tuple[str, ...] = ()
+    window_s: float = 0.0
+    all_namespaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a placed Pod adds to a signal until its samples show it.
+
+    resource
+        The amount is one of this resource, and what it adds is its share of the node's allocatable, in the signal's
+        unit; empty: the amount is in the signal's unit itself.
+    amount
+        Of a constant effect: millicores for cpu, whole units of other resources, or the signal's unit.
+    """
+
+    kind: EffectKind
+    resource: str = ""
+    amount: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One thing measured, with `expr`, or read from the snapshot, as `built_in` says.
+
+    `label` is the node label that joins series and nodes for `ByKind.LABEL` and `PAIR`, empty otherwise.
     `range` bounds valid samples; what lies outside is dropped and counted. `unit` is that of the values.
-    `window_s` is the widest range selector of `expr`, 0 if there is none.
+    `window_s` is the widest range selector of `expr`, 0 if there is none, or what the file says.
+    `lag` is PromQL for how far behind the samples are, in seconds, by the same keys; empty where timestamps
+    say it.
+    `smoothing_s` is the half-life of the weight of past samples, 0 without smoothing.
+    `server` names the Prometheus to be asked, empty for the one without a name.
     """
 
     name: str
@@ -78,12 +174,27 @@ class Signal:
     range: tuple[float, float] | None = None
     reduce: Reduce | None = None
     window_s: float = 0.0
+    built_in: BuiltIn | None = None
+    workload: WorkloadKey | None = None
+    pair: PairKey | None = None
+    inflight: Effect | None = None
+    lag: str = ""
+    smoothing_s: float = 0.0
+    server: str = ""
+    dialect: Dialect = Dialect.PROMETHEUS
     where: str = ""
 
     @property
     def fresh_s(self) -> float:
         """The age in seconds up to which a sample is fresh: two intervals."""
         return 2.0 * self.interval_s
+
+    @property
+    def depends_on_pod(self) -> bool:
+        """Whether Pods may read different values of it on one node."""
+        if self.built_in is not None:
+            return self.built_in.kind is BuiltInKind.COUNT
+        return self.by in (ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +216,8 @@ class RuleFilter:
 
     `max_clear` and `min_clear` give hysteresis: once refused, a node stays so until its value is at or
     within them; they equal the limit where the file has no `clear`. `valve`: with more than this share
-    of the nodes refused the rule only scores; None means that it never opens by itself.
+    of the nodes refused the rule only scores; None means that it never opens by itself. `hold_s`: once a node's
+    verdict has changed, it stays for at least so many seconds.
     """
 
     max: float | None = None
@@ -114,6 +226,7 @@ class RuleFilter:
     min_clear: float | None = None
     valve: float | None = None
     missing: FilterMissing = FilterMissing.ALLOW
+    hold_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +255,69 @@ class WeightSignal:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelMatch:
+    """A label of the Pod whose value the node's label must have; a Pod without it may go anywhere."""
+
+    pod_label: str
+    node_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """To which domains a Pod talks: those where certain Pods run, or the one that a label of the Pod names.
+
+    labels, all_namespaces
+        Pods with these labels, in the Pod's namespace or in all: each counts once.
+    pod_label
+        The label of the Pod whose value is the domain; empty where `labels` says it.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    all_namespaces: bool = False
+    pod_label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Canary:
+    """The Pods for which a rule acts, while it only watches the others: both conditions hold where both are set.
+
+    `percent` picks Pods by a hash of their UID, 0..100; `namespaces` are globs, any of them.
+    """
+
+    percent: float = 100.0
+    namespaces: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """What to do with a signal. At least one of `filter` and `score` is set."""
+    """What to do with a signal; at least one of `filter` and `score` is set, or only `label_match`, without a signal.
+
+    pod_label
+        The Pod label that names the Pod's workload, for a signal `by: workload`.
+    gpu_resources
+        What a Pod asks for where it wants cards, for a signal `by: gpu`: the amounts are summed.
+    max_share
+        The most that the rule's weight may be of the sum of all weights, above 0 and at most 1.
+    """
 
     name: str
-    signal: str
+    signal: str = ""
     match: Match = Match()
     filter: RuleFilter | None = None
     score: RuleScore | None = None
     weight: float | WeightSignal = 1.0
+    label_match: LabelMatch | None = None
+    pod_label: str = ""
+    calls: Calls | None = None
+    gpu_resources: tuple[str, ...] = ()
+    mode: Mode = Mode.ENFORCE
+    canary: Canary | None = None
+    max_share: float = DEFAULT_MAX_SHARE
     where: str = ""
+
+    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether the rule concerns a Pod, be it that it acts or only watches."""
+        return self.match.covers(namespace, labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class RuleReader:
         _mode(fields.get("mode"), scope.inner("mode"))
         if len(scope.report.problems) > n_problems or name is None or signal is None or signal.signal is None:
             return None
-        return Rule(name, signal.name, match, limits, score, weight, scope.where(node))
+        return Rule(name, signal.name, match, limits, score, weight, where=scope.where(node))
 
     def _name(self, fields: Fields) -> str | None:
         node = fields.get("name")

@@ -1,8 +1,4 @@
-"""SignalFilter and SignalScore: rules over live PromQL signals, read from the snapshot's columns.
-
-Nothing here asks for a sample: the signal table is what the refresher published last, aligned to the rows.
-A missing sample is neither zero nor bad; each rule says what becomes of it.
-"""
+"""SignalScore: points for every node by each rule, and how much they weigh."""
 
 from __future__ import annotations
 
@@ -11,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.plugin import MAX_NODE_SCORE, FilterPlugin, FreedBy, PreScorePlugin, ScorePlugin
-from scheduler.framework.status import SKIP, Code, Rejection, ScoreTerm, Status
+from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
+from scheduler.framework.rule_reading import read_column
+from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Curve, FilterMissing, Rule, RuleScore, ScoreMissing, WeightSignal
+from scheduler.model.rules import Curve, Rule, RuleScore, ScoreMissing, WeightSignal
 from scheduler.model.signals import Freshness, SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 
@@ -25,78 +21,31 @@ NEUTRAL_SCORE = MAX_NODE_SCORE / 2
 
 _FEW_POINTS = 4
 
-# Preemption can neither cool a node nor measure it.
-_CODE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-
-
-def _covers(rule: Rule, pod: PodInfo) -> bool:
-    return rule.match.covers(pod.namespace, pod.labels)
-
-
-class SignalFilter(FilterPlugin):
-    """Refuses nodes whose signal is beyond the limits of a rule, and, if the rule says so, unmeasured ones.
-
-    It stands last in the chain so that it refuses only nodes that could have taken the Pod. The verdict with
-    its hysteresis is made when samples are published (`SignalTable.tripped`); here it is only read. A rule
-    whose valve is open does not refuse.
-    """
-
-    freed_by = FreedBy.NOTHING
-
-    def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        signals = snapshot.signals
-        rejections: list[Rejection] = []
-        for rule in signals.rules.rules:
-            if rule.filter is None or rule.name in signals.open_valves or not _covers(rule, pod):
-                continue
-            column = signals.columns.get(rule.signal)
-            is_absent = column is None or column.freshness is Freshness.ABSENT
-            tripped = signals.tripped.get(rule.name)
-            # A node without a sample is never tripped, so the bits stand as they are until all samples are too old.
-            if tripped is not None and not is_absent:
-                reason = f'node(s) rejected by rule "{rule.name}"'
-                rejections.append(Rejection(tripped[rows], _CODE, reason, rule.name))
-            if rule.filter.missing is FilterMissing.REJECT:
-                reason = f'node(s) without a sample for rule "{rule.name}"'
-                rejections.append(Rejection(_unmeasured(column, snapshot.nodes.n_rows)[rows], _CODE, reason, rule.name))
-        return rejections
-
-    def events(self) -> Sequence[EventInterest]:
-        """Return whatever may change a verdict; the queue itself compares the event's rules with the Pod's."""
-        return (
-            EventInterest(Resource.SIGNALS, Action.REFRESHED, _a_verdict_changed),
-            EventInterest(Resource.RULES, Action.REFRESHED, _a_verdict_changed),
-            EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
-        )
-
-
-def _unmeasured(column: SignalColumn | None, n_rows: int) -> BoolArray:
-    return np.ones(n_rows, dtype=np.bool_) if column is None else ~column.has_sample
-
-
-def _a_verdict_changed(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    return QueueingHint.QUEUE if event.rules else QueueingHint.SKIP
-
 
 class SignalScore(PreScorePlugin, ScorePlugin):
     """Scores nodes by each rule's curve over its signal; every rule is a term of its own, with its weight."""
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
         """Return the rules that score this Pod."""
-        rules = tuple(rule for rule in snapshot.signals.rules.rules if rule.score is not None and _covers(rule, pod))
-        return rules or SKIP
+        rules = snapshot.signals.rules.rules
+        scoring = tuple(rule for rule in rules if rule.score is not None and rule.covers(pod.namespace, pod.labels))
+        return scoring or SKIP
 
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         return tuple(
-            ScoreTerm(rule.name, scores_of(rule, snapshot), rule_weight(rule.weight, snapshot.signals), is_column=True)
+            ScoreTerm(
+                rule.name, scores_of(rule, pod, snapshot), rule_weight(rule.weight, snapshot.signals), is_column=True
+            )
             for rule in state
         )
 
 
-def scores_of(rule: Rule, snapshot: Snapshot) -> FloatArray:
-    """Return the rule's scores over all rows; while the signal is fresh, the same array in cycle after cycle."""
-    score, column, alive = rule.score, snapshot.signals.columns.get(rule.signal), snapshot.nodes.alive
+def scores_of(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
+    """Return the rule's scores over all rows; while the signal is fresh, the same array in cycle after cycle.
+
+    Without a Pod only where the signal does not depend on it.
+    """
+    score, column, alive = rule.score, read_column(rule, pod, snapshot), snapshot.nodes.alive
     if score is None:
         raise ValueError(f"rule {rule.name!r} has no score")
     if column is None or column.freshness is not Freshness.FRESH:
