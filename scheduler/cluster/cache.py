@@ -221,10 +221,9 @@ class Cache:
             nodes.release_row(row)
 
     def _swap(self, known: CachedPod, pod: PodInfo) -> None:
-        """Replace or confirm a Pod that occupies what it did: the row has not changed for anyone who counts."""
+        """Replace or confirm a Pod that occupies what it did."""
         self._check_on_row(known)
-        self.state.epoch += 1
-        self.state.pods[known.row][pod.uid] = pod
+        self.state.renew(pod, known.row)
         self._pods[pod.uid] = CachedPod(pod, known.node_name, known.row)
         self._n_assumed -= known.is_assumed
 

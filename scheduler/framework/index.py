@@ -21,3 +21,7 @@ class Index(ABC):
 
     @abstractmethod
     def remove_pod(self, pod: PodInfo, row: int) -> None: ...
+
+    def renew_pod(self, pod: PodInfo, row: int) -> None:
+        """Take note of another version of a Pod that occupies what it did: only its status says something else."""
+        return

@@ -163,10 +163,24 @@ class PodCondition(Struct, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
+
+
+class ContainerRun(Struct, frozen=True):
+    """A container that runs, or that has ended."""
+
+    started_at: str | None = None
+
+
+class ContainerState(Struct, frozen=True):
+    running: ContainerRun | None = None
+    terminated: ContainerRun | None = None
 
 
 class ContainerStatus(Struct, frozen=True):
     name: str = ""
+    restart_count: int = 0
+    state: ContainerState | None = None
     allocated_resources: ResourceList | None = None
     resources: ResourceRequirements | None = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime
 from functools import cached_property
 
@@ -10,7 +11,7 @@ import msgspec
 
 from scheduler.model.affinity_terms import PodTerms, terms_of
 from scheduler.model.hashing import hash64
-from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec
+from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec, PodStatus
 from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
 from scheduler.model.structs import Labels
 
@@ -67,8 +68,28 @@ class PodInfo:
     @cached_property
     def started_s(self) -> float:
         """When it was started on its node, as UNIX time; infinity if it wasn't yet."""
-        text = self.pod.status.start_time
-        return datetime.fromisoformat(text).timestamp() if text else math.inf
+        return _unix_s(self.pod.status.start_time)
+
+    @cached_property
+    def running_s(self) -> float:
+        """When all its containers first ran, as UNIX time; infinity if they do not yet.
+
+        Where a container was restarted, or a kubelet says nothing of containers, when the Pod was started.
+        """
+        return _running_s(self.pod.status, self.started_s)
+
+    @cached_property
+    def bound_s(self) -> float:
+        """When it was bound, as UNIX time by the API server's clock; infinity before that is known."""
+        for condition in self.pod.status.conditions or ():
+            if condition.type == "PodScheduled" and condition.status == "True":
+                return _unix_s(condition.last_transition_time)
+        return math.inf
+
+    @cached_property
+    def workload(self) -> tuple[str, str]:
+        """(namespace, name), shared by the Pods of one Deployment, Job, …; the name is empty without an owner."""
+        return self.namespace, _owner_name(self.pod)
 
     @cached_property
     def seed(self) -> int:
@@ -122,6 +143,32 @@ class PodInfo:
 
 _FROM_SPEC = ("requests", "scored_requests", "host_ports", "affinity_terms")
 _FROM_STATUS = ("usage",)
+
+
+_REVISION = "pod-template-hash"
+_CRON_TIME = re.compile(r"-[0-9]{8,}$")
+
+
+def _unix_s(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else math.inf
+
+
+def _running_s(status: PodStatus, started_s: float) -> float:
+    states = [one.state for one in status.container_statuses or () if one.state is not None]
+    if not states or any(one.restart_count for one in status.container_statuses or ()):
+        return started_s
+    runs = [state.running or state.terminated for state in states]
+    return max(math.inf if run is None else _unix_s(run.started_at) for run in runs)
+
+
+def _owner_name(pod: Pod) -> str:
+    """Return the controller's name without what a rollout or a CronJob's schedule adds to it."""
+    owner = next((one for one in pod.metadata.owner_references or () if one.controller), None)
+    if owner is None:
+        return ""
+    revision = (pod.metadata.labels or {}).get(_REVISION, "")
+    name = owner.name.removesuffix(f"-{revision}") if revision else owner.name
+    return f"{owner.kind}/{_CRON_TIME.sub('', name) if owner.kind == 'Job' else name}"
 
 
 def _is_same_spec(before: PodSpec, after: PodSpec) -> bool:

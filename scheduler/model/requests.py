@@ -119,12 +119,16 @@ def usage_status(pod: Pod) -> tuple[object, ...]:
     """Return what `placed_usage` reads of the status; all else that it reads is spec."""
     status = pod.status
     return (
-        status.container_statuses or [],
-        status.init_container_statuses or [],
+        _resources_of(status.container_statuses),
+        _resources_of(status.init_container_statuses),
         status.resources,
         status.allocated_resources,
         _is_resize_infeasible(pod),
     )
+
+
+def _resources_of(statuses: list[ContainerStatus] | None) -> list[tuple[object, ...]]:
+    return [(one.name, one.allocated_resources, one.resources) for one in statuses or ()]
 
 
 def described_resources(pod: Pod) -> tuple[Amounts, Amounts]:

@@ -23,6 +23,8 @@ class PodListener(Protocol):
 
     def remove_pod(self, pod: PodInfo, row: int) -> None: ...
 
+    def renew_pod(self, pod: PodInfo, row: int) -> None: ...
+
 
 @dataclass(slots=True)
 class ClusterState:
@@ -81,6 +83,13 @@ class ClusterState:
             del self.pods[row]
         for index in self.indexes:
             index.remove_pod(pod, row)
+
+    def renew(self, pod: PodInfo, row: int) -> None:
+        """Replace a Pod by a version that occupies what it did: the row has not changed for anyone who counts."""
+        self.epoch += 1
+        self.pods[row][pod.uid] = pod
+        for index in self.indexes:
+            index.renew_pod(pod, row)
 
     def place_unreadable(self, row: int, sign: int) -> None:
         """Count (1) or forget (-1) a bound Pod that cannot be read: its node's room is unknown."""

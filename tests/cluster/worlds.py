@@ -14,6 +14,7 @@ from scheduler.cluster.cache import Cache
 from scheduler.cluster.nominator import Nominator
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, Resource
+from scheduler.framework.index import Index
 from scheduler.framework.plugin import PreEnqueuePlugin
 from scheduler.framework.queued import QueuedEntity
 from scheduler.framework.status import Code, Status
@@ -96,7 +97,7 @@ def make_queue(
     return SchedulingQueue({"vane": profile}, Nominator(ClusterState()), timings, observer or Counted())
 
 
-class CountingIndex:
+class CountingIndex(Index):
     """An index that counts Pods per label value and row, and refuses to be told nonsense."""
 
     def __init__(self) -> None:
