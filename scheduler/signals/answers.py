@@ -26,6 +26,8 @@ class Drops(msgspec.Struct, frozen=True, omit_defaults=True):
         No label names a known node, or the label of the signal's domain is missing.
     duplicate
         Several series of one node (domain, cluster) and no `reduce`.
+    stale
+        Older than the signal's `max_age`, by timestamps or by `lag`.
     """
 
     nan: int = 0
@@ -34,10 +36,11 @@ class Drops(msgspec.Struct, frozen=True, omit_defaults=True):
     range: int = 0
     unmapped: int = 0
     duplicate: int = 0
+    stale: int = 0
 
     @property
     def total(self) -> int:
-        return self.nan + self.inf + self.parse + self.range + self.unmapped + self.duplicate
+        return self.nan + self.inf + self.parse + self.range + self.unmapped + self.duplicate + self.stale
 
 
 class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,6 +62,8 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         How far the newest samples behind the expression were in the past at that moment.
     is_suspect
         Warnings in the answer, or far fewer nodes than before.
+    clock_skew_s
+        The server's clock less ours, by its header Date; 0 without one. Nothing goes by it.
     n_series, n_mapped
         Series in the answer; nodes (domains, 1 for the cluster) that got a value.
     error, error_kind
@@ -80,6 +85,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     warnings: tuple[str, ...] = ()
     n_series: int = 0
     n_mapped: int = 0
+    clock_skew_s: float = 0.0
     drops: Drops = Drops()
     error: str = ""
     error_kind: str = ""

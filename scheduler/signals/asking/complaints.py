@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.problems import Problem, is_grave, problems_of, words_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -17,15 +19,21 @@ class Complaints:
 
     def __init__(self) -> None:
         self._said: dict[str, set[str]] = {}
+        self._noted: dict[str, set[Problem]] = {}
 
     def forget(self, signal: str) -> None:
         """Begin anew with a signal that is gone or has changed."""
         self._said.pop(signal, None)
+        self._noted.pop(signal, None)
 
     def note(self, signal: Signal, answer: SignalAnswer) -> None:
-        """Log a complaint that is new since the signal was well, and each time that it becomes well."""
+        """Log a complaint that is new since the signal was well, and each time that it becomes well.
+
+        What concerns some nodes only is said once: it may come and go with every answer.
+        """
         name, complaint, covered = signal.name, complaint_of(answer), coverage_of(signal, answer)
         details = {"signal": name, "error": answer.error, "warnings": answer.warnings, "n_series": answer.n_series}
+        self._note_some_nodes(name, answer, details)
         said = self._said.get(name)
         if complaint:
             if said is None or complaint not in said:
@@ -35,22 +43,21 @@ class Complaints:
             self._said[name] = set()
             _LOG.info("signal %s is well%s%s", name, " again" if said else "", covered, extra=details)
 
+    def _note_some_nodes(self, name: str, answer: SignalAnswer, details: dict[str, Any]) -> None:
+        noted = self._noted.setdefault(name, set())
+        for problem in problems_of(answer):
+            if problem not in noted and not is_grave(problem, answer):
+                noted.add(problem)
+                _LOG.warning("signal %s, in part: %s", name, words_of(problem), extra={**details, "problem": problem})
+
 
 def complaint_of(answer: SignalAnswer) -> str:
     """Return what is wrong with an answer in a few words without changing numbers, empty if nothing is."""
-    if answer.error:
-        return f"no answer ({answer.error_kind})"
-    if answer.warnings:
-        return "warnings in the answer"
-    if not answer.n_series:
-        return "no series; does Prometheus have these metrics?"
-    if answer.is_suspect:
-        return "far fewer nodes than before"
-    if answer.drops.duplicate:
-        return "several series of one node; write `reduce`, or aggregate in the query"
-    if not answer.n_mapped:
-        return "series, but none of a known node or domain" if answer.drops.unmapped else "series, but no usable value"
-    return ""
+    grave = next((problem for problem in problems_of(answer) if is_grave(problem, answer)), None)
+    if grave is None:
+        return ""
+    is_without_value = bool(answer.n_series) and not answer.n_mapped and grave is not Problem.UNMAPPED
+    return f"series, but no usable value: {words_of(grave)}" if is_without_value else words_of(grave)
 
 
 def coverage_of(signal: Signal, answer: SignalAnswer) -> str:

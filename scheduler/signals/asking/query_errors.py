@@ -1,9 +1,13 @@
 """Why a query has no answer, as a tree.
 
 QueryError
-├── PrometheusUnreachable   refused, no such host, TLS does not agree, connection cut
+├── PrometheusUnreachable   refused, no such host, connection cut
+│   └── CertificateRefused  the two sides do not trust each other
 ├── QueryTimeout            no answer within the time that a query may take
 ├── QueryRejected           an HTTP status other than 200, with Prometheus' own words where it sent some
+│   ├── Unauthorized        401 or 403
+│   ├── ServerFailed        5xx, and not by this query
+│   └── QueryGivenUp        Prometheus itself ended it for its time
 ├── RedirectRefused         the address answers with another address
 ├── CredentialsUnreadable   the token file cannot be read or holds no token
 ├── BadAnswer               not what the API of Prometheus answers
@@ -17,12 +21,13 @@ from typing import ClassVar, Final
 
 from scheduler.errors import VaneError
 
+_REFUSALS: Final = frozenset({401, 403})
 _STATUS_OF_AN_ABSENT_SERVER: Final = frozenset({502, 503, 504})
 _ERRORS_OF_A_LIVING_SERVER: Final = frozenset({"timeout", "canceled", "execution", "bad_data"})
 
 
 class QueryError(VaneError):
-    """Base; `kind` is the value of the metric label `error`, from a small fixed set."""
+    """Base; `kind` is one of `signals.problems.Problem`, which metrics and the log name."""
 
     kind: ClassVar[str] = "other"
 
@@ -40,6 +45,10 @@ class PrometheusUnreachable(QueryError):
         return True
 
 
+class CertificateRefused(PrometheusUnreachable):
+    kind = "certificate"
+
+
 class QueryTimeout(QueryError):
     kind = "timeout"
 
@@ -51,7 +60,7 @@ class QueryTimeout(QueryError):
 class QueryRejected(QueryError):
     """`error_type` and `error` are Prometheus' own, empty where a proxy answered in its place."""
 
-    kind = "status"
+    kind = "rejected"
 
     def __init__(self, status: int, error_type: str, error: str) -> None:
         self.status = status
@@ -63,6 +72,29 @@ class QueryRejected(QueryError):
     @property
     def is_outage(self) -> bool:
         return self.status in _STATUS_OF_AN_ABSENT_SERVER and self.error_type not in _ERRORS_OF_A_LIVING_SERVER
+
+
+class Unauthorized(QueryRejected):
+    kind = "unauthorized"
+
+
+class ServerFailed(QueryRejected):
+    kind = "server_error"
+
+
+class QueryGivenUp(QueryRejected):
+    kind = "timeout"
+
+
+def rejection(status: int, error_type: str, error: str) -> QueryRejected:
+    """Return the error that an HTTP status other than 200 stands for."""
+    if status in _REFUSALS:
+        return Unauthorized(status, error_type, error)
+    if error_type == "timeout":
+        return QueryGivenUp(status, error_type, error)
+    if status >= 500 and error_type not in _ERRORS_OF_A_LIVING_SERVER:
+        return ServerFailed(status, error_type, error)
+    return QueryRejected(status, error_type, error)
 
 
 class RedirectRefused(QueryError):

@@ -24,6 +24,7 @@ from urllib3.util import Retry
 from scheduler.model.structs import MALFORMED_JSON
 from scheduler.signals.asking.query_errors import (
     BadAnswer,
+    CertificateRefused,
     CredentialsUnreadable,
     PrometheusUnreachable,
     QueryRejected,
@@ -31,6 +32,7 @@ from scheduler.signals.asking.query_errors import (
     RedirectRefused,
     TooMuchData,
     WrongResultType,
+    rejection,
 )
 
 _CHUNK_BYTES: Final = 1 << 16
@@ -184,6 +186,8 @@ class PrometheusSession(requests.Session):
         except (requests.exceptions.InvalidHeader, UnicodeEncodeError):
             # Its text would show the value, which may be a password.
             raise CredentialsUnreadable("a header's value is none that HTTP can carry") from None
+        except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
+            raise CertificateRefused(_root(error)) from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
             raise PrometheusUnreachable(_root(error)) from error
         answer = PrometheusResponse()
@@ -243,8 +247,8 @@ def _rejection(response: requests.Response) -> QueryRejected:
         envelope = _ENVELOPE.decode(response.content)
     except MALFORMED_JSON:
         words = response.content[:120].decode(errors="replace").strip()
-        return QueryRejected(response.status_code, "", words or str(response.reason))
-    return QueryRejected(response.status_code, envelope.error_type, envelope.error[:500])
+        return rejection(response.status_code, "", words or str(response.reason))
+    return rejection(response.status_code, envelope.error_type, envelope.error[:500])
 
 
 def _root(error: BaseException) -> str:

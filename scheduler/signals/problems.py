@@ -1,0 +1,147 @@
+"""What may be wrong with a signal: one closed list, by which `/metrics`, the log and `vane top` name it.
+
+| problem | what has happened |
+|---|---|
+| `unreachable` | the server refuses, has no address, or the connection broke off |
+| `certificate` | the two sides do not trust each other's certificates |
+| `timeout` | no complete answer in time: a query that hangs, a server that drips, a query that the server gave up |
+| `server_error` | HTTP 5xx of a server or proxy that is not well |
+| `unauthorized` | HTTP 401 or 403: another token, user or tenant is wanted |
+| `rejected` | the server answers that it cannot evaluate the query |
+| `redirect` | the address answers with another address |
+| `credentials` | the token, password or key file cannot be used |
+| `bad_answer` | half an answer, or no answer of Prometheus at all |
+| `result_type` | no vector, or a scalar where series must name nodes |
+| `too_much` | more series or bytes than are allowed |
+| `other` | a fault of Vane's own; the log has it |
+| `warnings` | the server says itself that the answer is partial |
+| `empty` | an answer without series |
+| `partial` | far fewer nodes than before |
+| `unmapped` | series, but none of a known node or domain |
+| `stale` | some or all samples are older than the signal's `max_age` |
+| `duplicate` | several series of one node and no `reduce` |
+| `nan`, `inf`, `parse`, `range` | some or all samples are no number, infinite, unreadable, out of range |
+| `clock_skew` | the server's clock is far from ours; ages are right, for they are not taken by it |
+
+The first twelve mean that there is no answer: what was published before stays in force until it is too old. With
+`warnings` and `partial` a good answer stays in force, too, and valves are open. All others are of samples: their
+nodes have no value.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from scheduler.signals.answers import Drops, SignalAnswer
+
+
+class Problem(enum.StrEnum):
+    """Values of the metric label `problem`."""
+
+    UNREACHABLE = "unreachable"
+    CERTIFICATE = "certificate"
+    TIMEOUT = "timeout"
+    SERVER_ERROR = "server_error"
+    UNAUTHORIZED = "unauthorized"
+    REJECTED = "rejected"
+    REDIRECT = "redirect"
+    CREDENTIALS = "credentials"
+    BAD_ANSWER = "bad_answer"
+    RESULT_TYPE = "result_type"
+    TOO_MUCH = "too_much"
+    OTHER = "other"
+    WARNINGS = "warnings"
+    EMPTY = "empty"
+    PARTIAL = "partial"
+    UNMAPPED = "unmapped"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+    NAN = "nan"
+    INF = "inf"
+    PARSE = "parse"
+    RANGE = "range"
+    CLOCK_SKEW = "clock_skew"
+
+
+class Lack(enum.StrEnum):
+    """Why one node has no usable sample."""
+
+    NO_ANSWER = "no_answer"
+    """There never was an answer."""
+    TOO_OLD = "too_old"
+    """The whole signal is absent: the last answer is older than `max_age`."""
+    NO_SERIES = "no_series"
+    STALE = "stale"
+    DUPLICATE = "duplicate"
+    NAN = "nan"
+    INF = "inf"
+    PARSE = "parse"
+    RANGE = "range"
+    UNKNOWN = "unknown"
+    """It had none in the answer that is in force, which is not the last one."""
+
+
+CLOCK_SKEW_S: Final = 30.0
+"""How far the server's clock may be from ours before it is told."""
+
+_OF_SAMPLES: Final = (Problem.STALE, Problem.DUPLICATE, Problem.NAN, Problem.INF, Problem.PARSE, Problem.RANGE)
+
+_WORDS: Final = {
+    Problem.WARNINGS: "warnings in the answer",
+    Problem.EMPTY: "no series; does Prometheus have these metrics?",
+    Problem.PARTIAL: "far fewer nodes than before",
+    Problem.UNMAPPED: "series, but none of a known node or domain",
+    Problem.STALE: "samples older than `max_age`",
+    Problem.DUPLICATE: "several series of one node; write `reduce`, or aggregate in the query",
+    Problem.NAN: "samples that are NaN",
+    Problem.INF: "samples that are infinite",
+    Problem.PARSE: "samples that are no number",
+    Problem.RANGE: "samples outside `range`",
+    Problem.CLOCK_SKEW: "the server's clock is far from ours",
+}
+
+
+def problems_of(answer: SignalAnswer) -> tuple[Problem, ...]:
+    """Return what is wrong with an answer, the gravest first; nothing where all is well.
+
+    Series that no node is known for are no problem as long as others map: Prometheus often measures more machines
+    than those of the cluster.
+    """
+    if answer.error:
+        return (_kind(answer.error_kind),)
+    found: list[Problem] = []
+    if answer.warnings:
+        found.append(Problem.WARNINGS)
+    if not answer.n_series:
+        found.append(Problem.EMPTY)
+    elif answer.is_suspect and not answer.warnings:
+        found.append(Problem.PARTIAL)
+    dropped = [problem for problem in _OF_SAMPLES if _n_dropped(answer.drops, problem)]
+    if answer.n_series and not answer.n_mapped and answer.drops.unmapped and not dropped:
+        found.append(Problem.UNMAPPED)
+    found += dropped
+    if abs(answer.clock_skew_s) > CLOCK_SKEW_S:
+        found.append(Problem.CLOCK_SKEW)
+    return tuple(found)
+
+
+def is_grave(problem: Problem, answer: SignalAnswer) -> bool:
+    """Whether the signal as a whole is not well; else only some of its nodes have no value."""
+    if problem in _OF_SAMPLES and problem is not Problem.DUPLICATE:
+        return not answer.n_mapped
+    return problem is not Problem.CLOCK_SKEW
+
+
+def words_of(problem: Problem) -> str:
+    """Return the problem in words without changing numbers."""
+    return _WORDS.get(problem) or f"no answer ({problem.value})"
+
+
+def _kind(error_kind: str) -> Problem:
+    return Problem(error_kind) if error_kind in set(Problem) else Problem.OTHER
+
+
+def _n_dropped(drops: Drops, problem: Problem) -> int:
+    n_dropped: int = getattr(drops, problem.value)
+    return n_dropped
