@@ -116,12 +116,13 @@ class PairKey:
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A signal that is read from the snapshot.
+    """A signal that is read from the snapshot: true at its moment, known of every node.
 
     resource
-        `requested` and `allocatable`: the resource, in millicores for cpu, else in whole units.
+        `requested` and `allocatable`: the resource. With the unit `ratio` or `percent`, `requested` is a share of
+        what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, all else in whole units.
     same
-        `count`: Pods whose values of these labels are those of the Pod at hand.
+        `count`: Pods whose values of these labels are those of the Pod at hand, in order; nobody, where it lacks one.
     window_s
         `count`: Pods that were placed within so many seconds count though they have gone; 0: only who is there.
     all_namespaces
@@ -133,6 +134,15 @@ class BuiltIn:
     same: tuple[str, ...] = ()
     window_s: float = 0.0
     all_namespaces: bool = False
+
+    @property
+    def text(self) -> str:
+        """What it reads, in a few words, where others have their PromQL."""
+        words = [str(self.kind), self.resource] if self.resource else [str(self.kind)]
+        words += [f"same {', '.join(self.same)}"] if self.same else []
+        words += [f"window {self.window_s:g}s"] if self.window_s else []
+        words += ["namespaces all"] if self.all_namespaces else []
+        return " ".join(words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +198,11 @@ class Signal:
     def fresh_s(self) -> float:
         """The age in seconds up to which a sample is fresh: two intervals."""
         return 2.0 * self.interval_s
+
+    @property
+    def source(self) -> str:
+        """Where its values come from: its PromQL, or what it reads of the snapshot."""
+        return self.expr if self.built_in is None else self.built_in.text
 
     @property
     def depends_on_pod(self) -> bool:
@@ -315,15 +330,64 @@ class Rule:
     max_share: float = DEFAULT_MAX_SHARE
     where: str = ""
 
+    @property
+    def refuses(self) -> bool:
+        """Whether it may refuse nodes."""
+        return self.filter is not None or self.label_match is not None
+
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether the rule concerns a Pod, be it that it acts or only watches."""
         return self.match.covers(namespace, labels)
 
 
 @dataclass(frozen=True, slots=True)
+class Tenant:
+    """How much of the real allocatable the Pods of some namespaces may use by request, on nodes that publish it.
+
+    namespaces, namespace_labels
+        Globs, any of them, and labels of the Namespace, for each one of the values; both hold where both are set.
+    per_mille
+        Of the real figure, for `resources`; beyond what a node advertises nothing counts. 1000 of all else.
+    bounds
+        Rules with a filter and nothing else, one for each live signal: above 1000 holds only on nodes where each of them
+        has a sample and does not refuse.
+    """
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    namespace_labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    per_mille: int = 1000
+    resources: tuple[str, ...] = ()
+    bounds: tuple[Rule, ...] = ()
+    where: str = ""
+
+    def covers(self, namespace: str, labels: Mapping[str, str] | None) -> bool:
+        """Whether it is the tenant of a namespace with these labels; None where the labels are not known."""
+        if self.namespaces and not any(fnmatch.fnmatchcase(namespace, glob) for glob in self.namespaces):
+            return False
+        if labels is None:
+            return not self.namespace_labels
+        return all(labels.get(key) in values for key, values in self.namespace_labels.items())
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSet:
-    """All signals and rules in force together; `generation` grows by one with each successful load."""
+    """All signals, rules and tenants in force together; `generation` grows by one with each successful load.
+
+    A Pod's tenant is the first that covers its namespace.
+    """
 
     signals: Mapping[str, Signal] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     generation: int = 0
+    tenants: tuple[Tenant, ...] = ()
+
+    @property
+    def asked(self) -> Mapping[str, Signal]:
+        """The signals that a Prometheus is asked for, by name."""
+        return {name: signal for name, signal in self.signals.items() if signal.built_in is None}
+
+    @property
+    def judged(self) -> tuple[Rule, ...]:
+        """All whose filter is judged when samples come: the rules, and the bounds of tenants."""
+        return self.rules + tuple(bound for tenant in self.tenants for bound in tenant.bounds)
