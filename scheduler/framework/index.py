@@ -22,6 +22,9 @@ class Index(ABC):
     @abstractmethod
     def remove_pod(self, pod: PodInfo, row: int) -> None: ...
 
-    def renew_pod(self, pod: PodInfo, row: int) -> None:
-        """Take note of another version of a Pod that occupies what it did: only its status says something else."""
-        return
+    def renew_pod(self, pod: PodInfo, row: int) -> bool:
+        """Take note of another version of a Pod, of which only the status has changed, and not what it occupies.
+
+        Return whether anything that is counted on its row has changed.
+        """
+        return False

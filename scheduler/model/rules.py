@@ -153,12 +153,18 @@ class Effect:
         The amount is one of this resource, and what it adds is its share of the node's allocatable, in the signal's
         unit; empty: the amount is in the signal's unit itself.
     amount
-        Of a constant effect: millicores for cpu, whole units of other resources, or the signal's unit.
+        Of a constant effect, whole: millicores for cpu, units of other resources, else parts of the signal's unit, of
+        which `effect_scale` are one.
     """
 
     kind: EffectKind
     resource: str = ""
     amount: float = 0.0
+
+
+def effect_scale(unit: Unit) -> int:
+    """Return how finely an effect in a signal's own unit is counted: parts of one unit."""
+    return 1 if unit is Unit.BYTES else 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

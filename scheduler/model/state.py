@@ -23,7 +23,7 @@ class PodListener(Protocol):
 
     def remove_pod(self, pod: PodInfo, row: int) -> None: ...
 
-    def renew_pod(self, pod: PodInfo, row: int) -> None: ...
+    def renew_pod(self, pod: PodInfo, row: int) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -85,11 +85,11 @@ class ClusterState:
             index.remove_pod(pod, row)
 
     def renew(self, pod: PodInfo, row: int) -> None:
-        """Replace a Pod by a version that occupies what it did: the row has not changed for anyone who counts."""
+        """Replace a Pod by a version that occupies what it did; the row changes only for an index that says so."""
         self.epoch += 1
         self.pods[row][pod.uid] = pod
-        for index in self.indexes:
-            index.renew_pod(pod, row)
+        if any([index.renew_pod(pod, row) for index in self.indexes]):
+            self.nodes.touch(row)
 
     def place_unreadable(self, row: int, sign: int) -> None:
         """Count (1) or forget (-1) a bound Pod that cannot be read: its node's room is unknown."""

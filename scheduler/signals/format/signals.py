@@ -9,6 +9,7 @@ from typing import Final
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.promql import Query, QueryFault, parse_query
 from scheduler.signals.format.promql_lint import lint_query
 from scheduler.signals.format.report import Scope, got, nearest
@@ -22,10 +23,9 @@ DEFAULT_AGES: Final = 4.0
 """`max_age` in intervals, where the file has none."""
 
 SIGNAL: Final = Shape(
-    fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce"),
+    fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce", "inflight"),
     required=("expr",),
     later={
-        "inflight": "in-flight accounting (inflight)",
         "window": "a written in-flight window (window)",
         "count": "the built-in signal count",
         "requested": "the built-in signal requested",
@@ -96,6 +96,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
     reduce = read_word(fields.get("reduce"), scope.inner("reduce"), list(Reduce))
     interval_s, max_age_s = _ages(fields)
     span = _range(fields, Measure(key.value, unit))
+    inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
     query = _query(fields, by, is_reduced="reduce" in fields)
     if len(scope.report.problems) > n_problems or query is None or by is None or unit is None:
         return Declared(key.value, where, None, unit, by)
@@ -110,6 +111,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         range=span,
         reduce=Reduce(reduce) if reduce else None,
         window_s=query.window_s,
+        inflight=inflight,
         where=where,
     )
     return Declared(key.value, where, signal, unit, by)

@@ -1,0 +1,91 @@
+"""The `inflight:` of a signal: what a placed Pod adds until the samples show it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Final
+
+from scheduler.errors import InvalidObjectError
+from scheduler.model.quantity import parse_quantity
+from scheduler.model.requests import CPU, MEMORY, is_counted
+from scheduler.model.rules import ByKind, Effect, EffectKind, Unit, effect_scale
+from scheduler.signals.format.fields import read_mapping
+from scheduler.signals.format.report import Scope, got, is_broken, nearest
+from scheduler.signals.format.values import Measure, read_number
+from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+
+VALUE: Final = "value"
+"""The key for an amount in the signal's own unit."""
+
+_ADVICE: Final = "Write `{cpu: request}`, `{memory: 512Mi}`, `{cpu: learned}` or `{value: …}`"
+_WORDS: Final = (EffectKind.REQUEST.value, EffectKind.LEARNED.value)
+_MAX_AMOUNT: Final = 1 << 43
+"""So that the sum over the Pods of a node stays within 63 bits."""
+
+
+def read_inflight(node: Node | None, scope: Scope, measure: Measure, by: ByKind | None) -> Effect | None:
+    mapping = read_mapping(node, scope, _ADVICE)
+    if mapping is None or node is None:
+        return None
+    if by not in (ByKind.NODE, ByKind.LABEL, None):
+        what = f"Pods add to what is measured by node or by node label, got a signal by: {by.value}"
+        scope.problem(node, f"{what}. Drop the line, or write another `by`")
+        return None
+    if len(mapping.entries) != 1:
+        scope.problem(node, f"must be one resource, or `value`, got {len(mapping.entries)} keys. {_ADVICE}")
+        return None
+    key, value = mapping.entries[0]
+    inner = scope.inner(clip(key.value))
+    if is_broken(value):
+        return None
+    if key.value == VALUE:
+        return _of_value(value, inner, measure)
+    if not is_counted(key.value):
+        scope.problem(key, f"not a resource, {got(key)}{nearest(key.value, (CPU, MEMORY, VALUE))}. {_ADVICE}")
+        return None
+    if measure.unit is not None and not _has_unit_of(key.value, measure.unit):
+        units = "`unit: ratio`, `percent` or `bytes`" if key.value != CPU else "`unit: ratio` or `percent`"
+        what = f"what a Pod adds to '{measure.signal}' does not follow from {key.value}: its unit is {measure.unit}"
+        scope.problem(key, f"{what}. Write {units} to the signal, or `{{value: …}}`")
+        return None
+    return _of_resource(key.value, value, inner)
+
+
+def _of_value(node: Node, scope: Scope, measure: Measure) -> Effect | None:
+    word = node.value if isinstance(node, Scalar) else ""
+    if word == EffectKind.LEARNED.value:
+        return Effect(EffectKind.LEARNED)
+    if word == EffectKind.REQUEST.value:
+        scope.problem(node, f"a Pod requests a resource, {got(node)}. Write `{{cpu: request}}`, or a number here")
+        return None
+    amount = read_number(node, scope, measure)
+    if amount is None or measure.unit is None:
+        return None
+    whole = round(amount * effect_scale(measure.unit))
+    return _constant(node, scope, "", whole)
+
+
+def _of_resource(resource: str, node: Node, scope: Scope) -> Effect | None:
+    word = node.value if isinstance(node, Scalar) else ""
+    if word in _WORDS:
+        return Effect(EffectKind(word), resource)
+    try:
+        quantity = parse_quantity(word)
+    except InvalidObjectError:
+        hint = "200m" if resource == CPU else "512Mi"
+        what = f"must be `request`, `learned` or an amount, {got(node)}{nearest(word, _WORDS)}"
+        scope.problem(node, f"{what}. Write one of them, as `{hint}`")
+        return None
+    return _constant(node, scope, resource, round(quantity * (1000 if resource == CPU else Fraction(1))))
+
+
+def _constant(node: Node, scope: Scope, resource: str, whole: int) -> Effect | None:
+    if whole == 0 or abs(whole) > _MAX_AMOUNT or (resource and whole < 0):
+        scope.problem(node, f"no amount that a Pod can add, {got(node)}. Write one that is neither zero nor huge")
+        return None
+    return Effect(EffectKind.CONSTANT, resource, float(whole))
+
+
+def _has_unit_of(resource: str, unit: Unit) -> bool:
+    """Whether an amount of the resource can be said in the unit: as a share of the node's, or as it is."""
+    return unit in (Unit.RATIO, Unit.PERCENT) or (unit is Unit.BYTES and resource != CPU)
