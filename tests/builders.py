@@ -90,12 +90,17 @@ def make_node(
     pods: str | int = 110,
     extended: Mapping[str, str | int] | None = None,
     features: Sequence[str] = (),
+    annotations: Mapping[str, str] | None = None,
     **allocatable: str | int,
 ) -> Node:
     """Make a Node with 4 cpus and 16Gi unless said otherwise; `images` maps names to bytes."""
     return node_of(
         {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+                "annotations": dict(annotations or {}),
+            },
             "spec": {"taints": list(taints), "unschedulable": unschedulable},
             "status": {
                 "allocatable": {"cpu": "4", "memory": "16Gi", "pods": pods, **allocatable, **(extended or {})},

@@ -14,6 +14,7 @@ import numpy as np
 from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
+from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.rules import (
     Curve,
     FilterMissing,
@@ -37,6 +38,7 @@ T = TypeVar("T")
 Test = Callable[..., None]
 
 TAINTS = [{"key": "k", "value": v, "effect": e} for v in "ab" for e in ("NoSchedule", "PreferNoSchedule", "NoExecute")]
+FIGURES = ('{"cpu": "1500m"}', '{"cpu": 60, "memory": "512Mi", "nvidia.com/gpu": 2}', "{}", '{"cpu": "many"}', "two")
 FEATURES = ("UserNamespacesHostNetworkSupport", "RestartAllContainersOnContainerExits", "Unheard")
 TOPOLOGY_KEYS = ("zone", "kubernetes.io/hostname", "nowhere")
 WEB, DB = {"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "db"}}
@@ -196,7 +198,12 @@ def random_node(random: Random, name: str, image_bytes: int) -> Node:
         images={"app:latest": image_bytes} if is_so(random) else None,
         extended={"nvidia.com/gpu": 4} if is_so(random) else None,
         features=some_of(random, FEATURES, 3),
+        annotations=_published(Random(f"{name} {image_bytes}")),
     )
+
+
+def _published(random: Random) -> dict[str, str] | None:
+    return {ANNOTATION: random.choice(FIGURES)} if is_so(random) else None
 
 
 def _spread_constraint(random: Random) -> dict[str, Any]:

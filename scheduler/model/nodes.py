@@ -17,6 +17,7 @@ from scheduler.model.hashing import hash64
 from scheduler.model.images import ImageColumns
 from scheduler.model.labels import LabelColumns
 from scheduler.model.objects import Node, Taint
+from scheduler.model.real_allocatable import RealFigures, real_figures
 from scheduler.model.requests import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -38,6 +39,8 @@ class NodeTable:
     Attributes hold (…, capacity) arrays; `n_rows` of them are in use. `allocatable` and `requested` are
     int64 (n_resources, capacity) in millicores for cpu and whole units otherwise; `nonzero_requested` is
     int64 (2, capacity), cpu and memory with kube-scheduler's defaults for containers that ask for nothing.
+    `publishes` is True where the owner says what is real; `withheld` is resource -> int64 (capacity,), how much more is
+    advertised than that; `unread_figures` is node -> why what its owner says cannot be read.
     """
 
     def __init__(self) -> None:
@@ -61,6 +64,9 @@ class NodeTable:
         self.images = ImageColumns()
         self.taints: dict[Taint, BoolArray] = {}
         self.features: dict[str, BoolArray] = {}
+        self.publishes: BoolArray = np.zeros(capacity, dtype=np.bool_)
+        self.withheld: dict[str, IntArray] = {}
+        self.unread_figures: dict[str, str] = {}
         self._row_of: dict[str, int] = {}
         self._free_rows: list[int] = []
 
@@ -130,6 +136,7 @@ class NodeTable:
             self._mark(self.features, row, node.status.declared_features or [])
         if previous is None or previous.status.images != node.status.images:
             self.images.set_row(row, node.status.images or [])
+        self._publish(row, real_figures(node, amounts))
         if not self.alive[row]:
             self.layout += 1
         self.objects[row] = node
@@ -151,6 +158,7 @@ class NodeTable:
         self.images.set_row(row, [])
         self._mark(self.taints, row, [])
         self._mark(self.features, row, [])
+        self._publish(row, RealFigures())
         self.touch(row)
         self.layout += 1
         self.release_row(row)
@@ -201,6 +209,21 @@ class NodeTable:
         for key in [key for key, column in columns.items() if not column.any()]:
             del columns[key]
 
+    def _publish(self, row: int, figures: RealFigures) -> None:
+        """Take what the row's node publishes; a column that is 0 throughout goes."""
+        self.publishes[row] = figures.is_published
+        self.unread_figures.pop(self.names[row], None)
+        if figures.problem:
+            self.unread_figures[self.names[row]] = figures.problem
+        for column in self.withheld.values():
+            column[row] = 0
+        for name, amount in figures.withheld.items():
+            if name not in self.withheld:
+                self.withheld[name] = np.zeros(self.capacity, dtype=np.int64)
+            self.withheld[name][row] = amount
+        for name in [name for name, column in self.withheld.items() if not column.any()]:
+            del self.withheld[name]
+
     def _grow(self, capacity: int) -> None:
         def wider(array: np.ndarray) -> np.ndarray:
             grown = np.zeros((*array.shape[:-1], capacity), dtype=array.dtype)
@@ -209,9 +232,10 @@ class NodeTable:
 
         for name in (
             "alive", "unschedulable", "allocatable", "requested", "nonzero_requested", "n_pods",
-            "n_unreadable_pods", "name_hash", "row_generation",
+            "n_unreadable_pods", "name_hash", "row_generation", "publishes",
         ):  # fmt: skip
             setattr(self, name, wider(getattr(self, name)))
         self.taints = {taint: wider(column) for taint, column in self.taints.items()}
         self.features = {feature: wider(column) for feature, column in self.features.items()}
+        self.withheld = {name: wider(column) for name, column in self.withheld.items()}
         self.labels.grow(capacity)

@@ -355,8 +355,8 @@ class Tenant:
     per_mille
         Of the real figure, for `resources`; beyond what a node advertises nothing counts. 1000 of all else.
     bounds
-        Rules with a filter and nothing else, one for each live signal: above 1000 holds only on nodes where each of them
-        has a sample and does not refuse.
+        Rules with a filter and nothing else, one for each live signal: above 1000 holds only on nodes where each of
+        them has a sample and does not refuse.
     """
 
     name: str

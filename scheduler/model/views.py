@@ -26,6 +26,7 @@ class NodeView:
         self.n_pods: IntArray = read_only(table.n_pods[:n])
         self.n_unreadable_pods: IntArray = read_only(table.n_unreadable_pods[:n])
         self.name_hash = read_only(table.name_hash[:n])
+        self.publishes: BoolArray = read_only(table.publishes[:n])
 
     @property
     def n_alive(self) -> int:
@@ -73,6 +74,11 @@ class NodeView:
         """Return bool (n_rows,), True where the node declares the feature."""
         column = self._table.features.get(feature)
         return np.zeros(self.n_rows, dtype=np.bool_) if column is None else read_only(column[: self.n_rows])
+
+    def withheld(self, resource: str) -> IntArray | None:
+        """Return int64 (n_rows,), how much more of a resource is advertised than is real; None where nothing is."""
+        column = self._table.withheld.get(resource)
+        return None if column is None else read_only(column[: self.n_rows])
 
     def image(self, name: str) -> tuple[int, IntArray] | None:
         """Return (size in bytes, int64 rows that hold the image), None where no node does."""
