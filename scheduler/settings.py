@@ -5,50 +5,16 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, StrictBool, StrictInt
+from pydantic import Field, InstanceOf, StrictBool, StrictInt
 from pydantic.alias_generators import to_camel
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from scheduler.settings_prometheus import PrometheusSettings
 from scheduler.settings_scheduler import SchedulerSettings
-from scheduler.settings_values import (
-    Address,
-    AnyPath,
-    DnsLabel,
-    DnsName,
-    Headers,
-    HttpUrl,
-    NamedPaths,
-    Seconds,
-    Text,
-)
+from scheduler.settings_values import Address, AnyPath, DnsLabel, DnsName, Group, NamedPaths, Seconds, Text
 
 
-class _Group(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, hide_input_in_errors=True
-    )
-
-
-class PrometheusSettings(_Group):
-    """How Prometheus is asked."""
-
-    url: HttpUrl | None = Field(
-        default=None,
-        description="Base URL of the Prometheus API, without /api/v1; unset: signals that ask it stay missing",
-    )
-    token_file: AnyPath | None = Field(
-        default=None,
-        description="File with a bearer token, read again when it changes; a file, as flags show in process lists",
-    )
-    ca_file: AnyPath | None = Field(
-        default=None, description="File with the certificate authorities (PEM) to trust; unset: those of the system"
-    )
-    headers: Headers = Field(
-        default=(), description="HTTP header sent with every query, as X-Scope-OrgID=shop for a tenant", repr=False
-    )
-
-
-class ServingSettings(_Group):
+class ServingSettings(Group):
     """The page with health and metrics."""
 
     secure_port: Annotated[StrictInt, Field(ge=0, le=65535)] = Field(
@@ -75,7 +41,7 @@ class ServingSettings(_Group):
         return self.bind_address == "localhost" or ipaddress.ip_address(self.bind_address).is_loopback
 
 
-class LeaderElectionSettings(_Group):
+class LeaderElectionSettings(Group):
     """Which of several replicas schedules; names and defaults are kube-scheduler's, but for the Lease's own."""
 
     leader_elect: StrictBool = Field(
@@ -106,7 +72,7 @@ class LeaderElectionSettings(_Group):
     resource_namespace: DnsLabel = Field(default="kube-system", description="Namespace of the Lease")
 
 
-class LoggingSettings(_Group):
+class LoggingSettings(Group):
     """What is written to standard error."""
 
     format: Literal["text", "json"] = Field(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic import ValidationError as InvalidSettings
@@ -24,6 +24,8 @@ from scheduler.settings import LeaderElectionSettings, Settings
 from scheduler.settings_file import Location, dotted, read_document
 from scheduler.settings_kube import KubeDocument, read_kube_scheduler
 from scheduler.settings_options import OPTIONS, Option, Take
+from scheduler.settings_prometheus import SERVERS, anchor
+from scheduler.settings_prometheus import conflicts as prometheus_conflicts
 from scheduler.settings_scheduler import API_VERSION as KUBE_API_VERSION
 from scheduler.settings_scheduler import KIND as KUBE_KIND
 from scheduler.settings_values import duration_text
@@ -159,10 +161,11 @@ def _from_file(path: Path) -> list[_Source]:
     for location, place in source.places.items():
         # The models take Python's names too; the file has one spelling.
         name = str(location[-1])
-        if "_" in name and location[:-1] not in _FREE_NAMES and location[0] != "scheduler":
+        if "_" in name and not _is_free_name(location) and location[0] != "scheduler":
             source.problems.append(f"{place}: {dotted(location)}: no such field, got {name!r}. Write {to_camel(name)}")
     for option in OPTIONS:
         _anchor(source.values, option, path.parent)
+    anchor(source.values, _anchored, path.parent)
     if "scheduler" not in source.values:
         return [source]
     return _with_kube_scheduler(source, source.values["scheduler"], ("scheduler",))
@@ -188,6 +191,14 @@ def _as_source(found: KubeDocument) -> _Source:
 
 # Where the user chooses the names of fields.
 _FREE_NAMES: Final = (("prometheus", "headers"), ("clusters",))
+
+
+def _is_free_name(location: Location) -> bool:
+    """Whether the user chooses the last name of a location."""
+    in_server = location[:2] == SERVERS and location[3:4] == ("headers",) and len(location) > 4
+    return in_server or location[:-1] in _FREE_NAMES
+
+
 _HEAD: Final = f"apiVersion: {API_VERSION} and kind: {KIND}"
 
 
@@ -213,16 +224,14 @@ def _anchored(value: object, folder: Path) -> object:
 def _conflicts(settings: Settings, sources: Sequence[_Source]) -> list[str]:
     """Return the problems between settings that are right one by one."""
     found = []
-    serving, prometheus = settings.serving, settings.prometheus
+    serving = settings.serving
     if (serving.tls_cert_file is None) != (serving.tls_private_key_file is None):
         given, lacking = ("tlsCertFile", "--tls-private-key-file"), "private key"
         if serving.tls_cert_file is None:
             given, lacking = ("tlsPrivateKeyFile", "--tls-cert-file"), "certificate"
         place = _place(("serving", given[0]), sources)
         found.append(f"{place}: needs the {lacking} too. Write {given[1]}, or drop both for a self-signed certificate")
-    if prometheus.token_file and any(name.lower() == "authorization" for name, _ in prometheus.headers):
-        place = _place(("prometheus", "headers"), sources)
-        found.append(f"{place}: Authorization is set by the token file too. Drop one of the two")
+    found += prometheus_conflicts(settings.prometheus, lambda location: _place(location, sources))
     names = [profile.scheduler_name for profile in settings.scheduler.profiles if profile.scheduler_name]
     if names and settings.scheduler_name not in names:
         found.append(
@@ -260,17 +269,37 @@ def _place_of_any(names: Sequence[str], sources: Sequence[_Source]) -> str:
 def _problem(loc: Location, kind: str, found: object, sources: Sequence[_Source]) -> str:
     place = _place(loc, sources)
     if kind == "extra_forbidden":
-        model: Any = _field(Settings, str(loc[0])).annotation if len(loc) > 1 else Settings
-        names = [str(info.alias) for info in model.model_fields.values()]
+        names = [str(info.alias) for info in _model_at(loc[:-1]).model_fields.values()]
         near = difflib.get_close_matches(str(loc[-1]), names, 1)
         advice = f"Write {near[0]}" if near else f"Fields here: {', '.join(names)}"
         return f"{place}: no such field, got {loc[-1]!r}. {advice}"
-    option = next((option for option in OPTIONS if loc[: len(option.path)] == option.path), None)
+    if kind == "missing":
+        return f"{place}: `{loc[-1]}` is missing. Write it"
+    if loc == (*SERVERS, *loc[2:3], "name"):
+        return (
+            f"{place}: must be a name (small letters, digits and -), got {_shown(found)}. Write for example long-term"
+        )
+    if loc == SERVERS:
+        return f"{place}: must be a list of servers, got {_shown(found)}. Write each as `- name: ...` and its fields"
+    # A server of the list has the fields of the one without a name.
+    path = (SERVERS[0], *loc[3:]) if loc[:2] == SERVERS and len(loc) > 3 else loc
+    option = next((option for option in OPTIONS if path[: len(option.path)] == option.path), None)
     if option is None:
         return f"{place}: must be a mapping of fields, got {_shown(found)}. Write its fields, or drop it"
-    place = _place(loc if option.take is Take.PATHS else option.path, sources)
+    if option.take is not Take.PATHS:
+        place = _place(loc[: len(loc) - len(path) + len(option.path)], sources)
     got = "something else" if option.secret else _shown(found)
     return f"{place}: must be {option.expects}, got {got}. Write for example {option.example}"
+
+
+def _model_at(loc: Location) -> Any:
+    """Return the model of what stands at a location of the file."""
+    model: Any = Settings
+    for name in loc:
+        if isinstance(name, str):
+            annotation = _field(model, name).annotation
+            model = get_args(annotation)[0] if get_origin(annotation) is tuple else annotation
+    return model
 
 
 def _place(loc: Location, sources: Sequence[_Source]) -> str:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic.alias_generators import to_camel
 
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"([!-~\x80-\xff]([\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
@@ -27,6 +28,14 @@ _UNITS_S: Final = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
+
+
+class Group(BaseModel):
+    """Settings that stand together in the file, by names as Kubernetes writes them."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, hide_input_in_errors=True
+    )
 
 
 def _as_path(value: object) -> object:
@@ -93,6 +102,8 @@ AnyPath = Annotated[Path, BeforeValidator(_as_path)]
 HttpUrl = Annotated[str, BeforeValidator(_as_http_url)]
 Address = Annotated[str, BeforeValidator(_as_address)]
 Headers = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_as_headers)]
+# RFC 7617: a colon would end the user's name.
+UserName = Annotated[str, StringConstraints(pattern=r"^[^:\x00-\x1f\x7f]+$", max_length=253)]
 Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]
 DnsLabel = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}$")]
 DnsName = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=253)]

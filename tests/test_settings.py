@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from scheduler.settings import PrometheusSettings, ServingSettings, Settings
+from scheduler.settings import ServingSettings, Settings
 from scheduler.settings_load import FlagValue, description_of, load
 from scheduler.settings_options import OPTIONS
+from scheduler.settings_prometheus import PrometheusSettings
 from tests.configuration import message, write
 
 
@@ -34,15 +35,30 @@ def test_flags_win_over_environment_over_file_over_defaults(tmp_path: Path) -> N
     assert settings.prometheus.url == "http://f:2/prefix"
 
 
-def test_every_field_can_be_set_from_every_source(tmp_path: Path) -> None:
+TOKEN = {"prometheus-token-file": "/t"}
+BASIC = {"prometheus-username": "u", "prometheus-password-file": "/w"}
+
+
+@pytest.mark.parametrize(
+    ("one_way", "other_way", "written"),
+    [(TOKEN, BASIC, "tokenFile: /t"), (BASIC, TOKEN, "username: u, passwordFile: /w")],
+)
+def test_every_field_can_be_set_from_every_source(
+    tmp_path: Path, one_way: dict[str, str], other_way: dict[str, str], written: str
+) -> None:
     values = {
+        **one_way,
         "kubeconfig": "/k",
         "cluster": "edge=/e",
         "rules": "/r",
         "prometheus": "https://p:9090",
-        "prometheus-token-file": "/t",
+        "prometheus-flavor": "thanos",
+        "prometheus-cert-file": "/cc",
+        "prometheus-key-file": "/ck",
         "prometheus-ca-file": "/c",
         "prometheus-header": "X-Scope-OrgID=a=b",
+        "prometheus-max-series": "7",
+        "prometheus-max-bytes": "2048",
         "scheduler-name": "other",
         "leader-elect": "false",
         "leader-elect-lease-duration": "1m30s",
@@ -59,26 +75,29 @@ def test_every_field_can_be_set_from_every_source(tmp_path: Path) -> None:
         "logging-format": "json",
         "verbosity": "5",
     }
-    assert set(values) == {option.flag for option in OPTIONS}
+    options = [option for option in OPTIONS if option.flag not in other_way]
+    assert set(values) == {option.flag for option in options}
     config = write(
         tmp_path,
-        """
+        f"""
 schedulerName: other
 kubeconfig: /k
-clusters: {edge: /e}
+clusters: {{edge: /e}}
 rules: [/r]
 leaderElection:
-  {leaderElect: false, leaseDuration: 1m30s, renewDeadline: 1m, retryPeriod: 500ms, resourceLock: leases,
-   resourceName: vane-2, resourceNamespace: vane}
-prometheus: {url: "https://p:9090", tokenFile: /t, caFile: /c, headers: {X-Scope-OrgID: a=b}}
+  {{leaderElect: false, leaseDuration: 1m30s, renewDeadline: 1m, retryPeriod: 500ms, resourceLock: leases,
+   resourceName: vane-2, resourceNamespace: vane}}
+prometheus:
+  {{url: "https://p:9090", flavor: thanos, {written}, certFile: /cc, keyFile: /ck, caFile: /c,
+   headers: {{X-Scope-OrgID: a=b}}, maxSeries: 7, maxBytes: 2048}}
 serving:
-  {securePort: 8443, bindAddress: 0.0.0.0, tlsCertFile: /crt, tlsPrivateKeyFile: /key, unauthenticatedMetrics: true}
-logging: {format: json, verbosity: 5}
+  {{securePort: 8443, bindAddress: 0.0.0.0, tlsCertFile: /crt, tlsPrivateKeyFile: /key, unauthenticatedMetrics: true}}
+logging: {{format: json, verbosity: 5}}
 """,
     )
-    flags: dict[str, FlagValue] = {o.flag: [values[o.flag]] if o.repeatable else values[o.flag] for o in OPTIONS}
+    flags: dict[str, FlagValue] = {o.flag: [values[o.flag]] if o.repeatable else values[o.flag] for o in options}
     by_flags = load(flags, {})
-    assert load({}, {option.variable: values[option.flag] for option in OPTIONS}) == by_flags
+    assert load({}, {option.variable: values[option.flag] for option in options}) == by_flags
     assert load({"config": config}, {}) == by_flags
     assert by_flags.prometheus.headers == (("X-Scope-OrgID", "a=b"),)
     assert by_flags.clusters == (("edge", Path("/e")),)
