@@ -55,6 +55,15 @@ def read_fields(node: Node | None, scope: Scope, shape: Shape) -> Fields | None:
     return Fields(mapping, scope, found)
 
 
+def expect(fields: Fields, name: str, wanted: str) -> None:
+    """Report a field that holds anything but the one text that is known there."""
+    node = fields.get(name)
+    if node is None or is_broken(node) or (isinstance(node, Scalar) and node.value == wanted):
+        return
+    word = node.value if isinstance(node, Scalar) else ""
+    fields.scope.inner(name).problem(node, f"not known, {got(node)}{nearest(word, [wanted])}. Write `{name}: {wanted}`")
+
+
 def read_mapping(node: Node | None, scope: Scope, advice: str) -> yaml_nodes.Mapping | None:
     if node is None or is_broken(node):
         return None

@@ -12,8 +12,8 @@ from typing import Final
 
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
-from scheduler.signals.format.fields import Fields, Shape, read_fields
-from scheduler.signals.format.report import Report, Scope, got, is_broken, nearest, problem_at
+from scheduler.signals.format.fields import Fields, Shape, expect, read_fields
+from scheduler.signals.format.report import Report, Scope, got, is_broken, problem_at
 from scheduler.signals.format.rules import RuleReader
 from scheduler.signals.format.signals import Declared, read_signals
 from scheduler.signals.format.yaml_nodes import Fault, Node, Scalar, compose
@@ -92,8 +92,8 @@ def _open(data: bytes, report: Report) -> Fields | None:
     fields = read_fields(root, scope, FILE)
     if fields is None:
         return None
-    _expect(fields, "apiVersion", API_VERSION)
-    _expect(fields, "kind", KIND)
+    expect(fields, "apiVersion", API_VERSION)
+    expect(fields, "kind", KIND)
     _check_dialect(fields.get("dialect"), scope.inner("dialect"))
     if "signals" not in fields and "rules" not in fields and not report.problems:
         scope.problem(fields.node, "neither signals nor rules: the file says nothing. Write at least one of the two")
@@ -102,14 +102,6 @@ def _open(data: bytes, report: Report) -> Fields | None:
 
 def _hides_signals(fields: Fields) -> bool:
     return "signals" in fields and is_broken(fields.get("signals"))
-
-
-def _expect(fields: Fields, name: str, wanted: str) -> None:
-    node = fields.get(name)
-    if node is None or is_broken(node) or (isinstance(node, Scalar) and node.value == wanted):
-        return
-    word = node.value if isinstance(node, Scalar) else ""
-    fields.scope.inner(name).problem(node, f"not known, {got(node)}{nearest(word, [wanted])}. Write `{name}: {wanted}`")
 
 
 def _check_dialect(node: Node | None, scope: Scope) -> None:

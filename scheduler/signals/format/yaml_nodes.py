@@ -87,8 +87,11 @@ class _Open:
     items: list[Node] = field(default_factory=list)
 
 
-def compose(data: bytes) -> tuple[str, Node | None, list[Fault]]:
-    """Return the text, its root (None where it cannot be had) and every fault found on the way."""
+def compose(data: bytes, kind: str = "Rules") -> tuple[str, Node | None, list[Fault]]:
+    """Return the text, its root (None where it cannot be had) and every fault found on the way.
+
+    `kind` is what an empty file is told to begin with.
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -107,7 +110,7 @@ def compose(data: bytes) -> tuple[str, Node | None, list[Fault]]:
     except yaml.YAMLError as error:
         return text, None, [*composer.faults, _syntax(error, text)]
     if composer.root is None and not composer.faults:
-        composer.faults.append(Fault(1, 1, "the file is empty. Write `apiVersion: vane.dev/v1` and `kind: Rules`"))
+        composer.faults.append(Fault(1, 1, f"the file is empty. Write `apiVersion: vane.dev/v1` and `kind: {kind}`"))
     return text, composer.root, composer.faults
 
 
