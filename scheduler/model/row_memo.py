@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from scheduler.model.arrays import IntArray, Rows
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.model.arrays import Rows
 from scheduler.model.nodes import NodeTable
+
+S = TypeVar("S", bound=np.generic)
 
 _CAPACITY = 128
 """Columns kept: 8 bytes for each node, so 5 MB at 5,000 nodes."""
@@ -18,7 +23,7 @@ _PART = 4
 class _Entry(NamedTuple):
     shape: tuple[int, int]
     generation: int
-    column: IntArray
+    column: NDArray[Any]
 
 
 class RowMemo:
@@ -33,13 +38,13 @@ class RowMemo:
         self._capacity = capacity
         self._entries: dict[Hashable, _Entry] = {}
 
-    def column(self, key: Hashable, table: NodeTable, compute: Callable[[Rows], IntArray]) -> IntArray:
-        """Return int64 (n_rows,), a column that is never written again.
+    def column(self, key: Hashable, table: NodeTable, compute: Callable[[Rows], NDArray[S]]) -> NDArray[S]:
+        """Return (n_rows,), a column that is never written again.
 
         Parameters
         ----------
         compute
-            Gives int64 (len(rows),) for a slice or int64 rows.
+            Gives (len(rows),), always of one type, for a slice or int64 rows.
         """
         shape = table.layout, len(table.resources)
         entry = self._entries.pop(key, None)
@@ -53,7 +58,7 @@ class RowMemo:
         return column
 
 
-def _renewed(entry: _Entry, table: NodeTable, compute: Callable[[Rows], IntArray]) -> IntArray | None:
+def _renewed(entry: _Entry, table: NodeTable, compute: Callable[[Rows], NDArray[S]]) -> NDArray[S] | None:
     """Return the column as it is now, None where too much has changed."""
     changed = table.rows_changed_since(entry.generation)
     if len(changed) * _PART > table.n_rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -28,17 +29,36 @@ class SignalColumn:
         float64 (n_rows,), in the signal's unit. NaN: this node has no usable sample.
     age_s
         Seconds since evaluation plus the lag of the samples; inf if there never was an answer.
+    as_of_unix_s
+        The moment for which the samples speak, as UNIX time; NaN where there are none.
+    inflight
+        float64 (n_rows,), what placed Pods add until the samples show it, in the signal's unit; None where the signal
+        does not say what they add.
+    row_lag_s
+        float64 (n_rows,), how much older than `age_s` each node's sample is, finite, from 0; None where none is.
+        A row beyond `max_age_s` has no value any more.
     """
 
     signal: Signal
     values: FloatArray
     age_s: float
+    as_of_unix_s: float = math.nan
+    inflight: FloatArray | None = None
+    row_lag_s: FloatArray | None = None
+
+    @property
+    def expected(self) -> FloatArray:
+        """The values as they will be once the samples show all placed Pods, float64 (n_rows,)."""
+        return self.values if self.inflight is None else self.values + self.inflight
 
     @property
     def freshness(self) -> Freshness:
-        if self.age_s <= self.signal.fresh_s:
-            return Freshness.FRESH
-        return Freshness.FADING if self.age_s <= self.signal.max_age_s else Freshness.ABSENT
+        return self._state(self.age_s)
+
+    @property
+    def is_evenly_fresh(self) -> bool:
+        """Whether the signal is fresh and no node's sample is older than the others'."""
+        return self.row_lag_s is None and self.age_s <= self.signal.fresh_s
 
     @property
     def confidence(self) -> float:
@@ -50,11 +70,34 @@ class SignalColumn:
         return (self.signal.max_age_s - self.age_s) / (self.signal.max_age_s - self.signal.fresh_s)
 
     @property
+    def row_confidence(self) -> FloatArray | None:
+        """`confidence` by row, float64 (n_rows,), None where every row has that of the signal."""
+        if self.row_lag_s is None:
+            return None
+        age_s, fresh_s, max_age_s = self.age_s + self.row_lag_s, self.signal.fresh_s, self.signal.max_age_s
+        if max_age_s <= fresh_s:
+            return np.where(age_s <= fresh_s, 1.0, 0.0)
+        return np.clip((max_age_s - age_s) / (max_age_s - fresh_s), 0.0, 1.0)
+
+    def age_at(self, row: int) -> float:
+        """Return the age of one node's sample, in seconds."""
+        return self.age_s if self.row_lag_s is None else self.age_s + float(self.row_lag_s[row])
+
+    def freshness_at(self, row: int) -> Freshness:
+        """Return the state of one node's sample; what has no value at all is not told apart here."""
+        return self._state(self.age_at(row))
+
+    @property
     def has_sample(self) -> BoolArray:
         """Where a sample may be used, bool (n_rows,); nowhere once the signal is absent."""
         if self.freshness is Freshness.ABSENT:
             return np.zeros(self.values.shape, dtype=np.bool_)
         return ~np.isnan(self.values)
+
+    def _state(self, age_s: float) -> Freshness:
+        if age_s <= self.signal.fresh_s:
+            return Freshness.FRESH
+        return Freshness.FADING if age_s <= self.signal.max_age_s else Freshness.ABSENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +115,9 @@ class SignalTable:
         data itself is suspect.
     generation
         Grows with each publication.
+    learned
+        signal name -> workload -> what a Pod of it adds, in the units of `Effect.amount`, whole; for signals whose
+        effect is learned. The same object until the signal is published again.
     """
 
     rules: RuleSet = field(default_factory=RuleSet)
@@ -79,3 +125,4 @@ class SignalTable:
     tripped: Mapping[str, BoolArray] = field(default_factory=dict)
     open_valves: frozenset[str] = frozenset()
     generation: int = 0
+    learned: Mapping[str, Mapping[tuple[str, str], int]] = field(default_factory=dict)

@@ -7,6 +7,9 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from scheduler.errors import StaleSnapshotError
 from scheduler.model.arrays import IntArray, Rows, read_only
 from scheduler.model.catalog import Catalog
@@ -17,6 +20,7 @@ from scheduler.model.state import ClusterState
 from scheduler.model.views import NodeView
 
 I = TypeVar("I")  # noqa: E741
+S = TypeVar("S", bound=np.generic)
 
 
 class Trial:
@@ -98,11 +102,11 @@ class Snapshot:
         """What earlier cycles derived from columns that are still the same."""
         return self._state.memo
 
-    def by_row(self, key: Hashable, compute: Callable[[Rows], IntArray]) -> IntArray:
-        """Return int64 (n_rows,), computed now only for the rows that have changed since it was asked for last.
+    def by_row(self, key: Hashable, compute: Callable[[Rows], NDArray[S]]) -> NDArray[S]:
+        """Return (n_rows,), computed now only for the rows that have changed since it was asked for last.
 
-        `compute` may read, for a row, only that row's node columns and what the key says: nothing of Pods elsewhere,
-        of signals or of the clock.
+        `compute` may read, for a row, only that row's node columns, the Pods on it and what the key says: nothing of
+        Pods elsewhere, of signals or of the clock that the key does not hold.
         """
         return self._state.row_memo.column(key, self._state.nodes, compute)
 

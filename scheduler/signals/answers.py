@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from typing import Final
 
 import msgspec
@@ -43,6 +44,30 @@ class Drops(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.nan + self.inf + self.parse + self.range + self.unmapped + self.duplicate + self.stale
 
 
+class KeyedValues(msgspec.Struct, frozen=True):
+    """Samples by two keys, in order of group, inner key and value; arrays in machine order, one entry a sample.
+
+    groups
+        `by: workload`: workloads, with the namespace before a slash where the signal has one; `by: pair`: the domains
+        that are called; `by: gpu`: one empty string.
+    domains
+        `by: pair`: the domains that call; otherwise empty, and inner keys are the nodes of `identity_generation`.
+    group, inner
+        int32, indexes of `groups` and of `domains` or nodes.
+    codes
+        uint64, what the keys are, cards included, whatever the indexes: to find a sample again in the next answer.
+    values
+        float64, never NaN.
+    """
+
+    groups: tuple[str, ...]
+    domains: tuple[str, ...]
+    group: bytes
+    inner: bytes
+    codes: bytes
+    values: bytes
+
+
 class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """One signal asked once.
 
@@ -56,8 +81,12 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         `by:` a node label: value by value of that label.
     value
         `by: cluster`.
+    keyed
+        `by: gpu`, `workload` and `pair`.
     evaluated_at_s
         CLOCK_MONOTONIC of this machine.
+    evaluated_unix_s
+        The same moment by the wall clock of this machine, to compare with the times that Pods carry; NaN: not known.
     lag_s
         How far the newest samples behind the expression were in the past at that moment.
     is_suspect
@@ -65,7 +94,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     clock_skew_s
         The server's clock less ours, by its header Date; 0 without one. Nothing goes by it.
     n_series, n_mapped
-        Series in the answer; nodes (domains, 1 for the cluster) that got a value.
+        Series in the answer; nodes (domains, 1 for the cluster) that got a value; of pairs, the domains that call.
     error, error_kind
         Why there is no answer, else empty; then everything else about values is empty too.
     """
@@ -75,12 +104,14 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     rules_generation: int
     max_age_s: float
     evaluated_at_s: float
+    evaluated_unix_s: float = math.nan
     duration_s: float = 0.0
     lag_s: float = 0.0
     identity_generation: int = 0
     values: bytes = b""
     by_label: dict[str, float] = {}
     value: float | None = None
+    keyed: KeyedValues | None = None
     is_suspect: bool = False
     warnings: tuple[str, ...] = ()
     n_series: int = 0
@@ -97,5 +128,6 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def signature(signal: Signal) -> str:
     """Return a short hash of what is measured and how it is read, without how often and for how long."""
-    measured = (signal.expr, signal.by, signal.label, signal.unit, signal.range, signal.reduce)
+    keys = (signal.by, signal.label, signal.workload, signal.pair)
+    measured = (signal.expr, keys, signal.unit, signal.range, signal.reduce)
     return hashlib.blake2b(msgspec.msgpack.encode(measured), digest_size=8).hexdigest()

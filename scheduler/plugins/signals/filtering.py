@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
+from scheduler.framework.inflight import InflightPods
 from scheduler.framework.plugin import FilterPlugin, FreedBy
 from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.framework.status import Code, Rejection
@@ -29,18 +30,19 @@ class SignalFilter(FilterPlugin):
     """
 
     freed_by = FreedBy.NOTHING
+    indexes = (InflightPods,)
 
     def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         signals = snapshot.signals
         rejections: list[Rejection] = []
         for rule in signals.rules.rules:
-            if rule.filter is None or rule.name in signals.open_valves or not rule.covers(pod.namespace, pod.labels):
+            if not rule.refuses or rule.name in signals.open_valves or not rule.covers(pod.namespace, pod.labels):
                 continue
             tripped = read_tripped(rule, pod, snapshot)
             if tripped is not None:
                 reason = f'node(s) rejected by rule "{rule.name}"'
                 rejections.append(Rejection(tripped[rows], _CODE, reason, rule.name))
-            if rule.filter.missing is FilterMissing.REJECT:
+            if rule.filter is not None and rule.filter.missing is FilterMissing.REJECT:
                 reason = f'node(s) without a sample for rule "{rule.name}"'
                 unmeasured = _unmeasured(read_column(rule, pod, snapshot), snapshot.nodes.n_rows)
                 rejections.append(Rejection(unmeasured[rows], _CODE, reason, rule.name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -57,7 +58,13 @@ class SignalAsker:
         The last query took more than a second; it is fast again below half of that.
     """
 
-    def __init__(self, signal: Signal, clock: Callable[[], float], chance: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        signal: Signal,
+        clock: Callable[[], float],
+        chance: Callable[[], float],
+        wall: Callable[[], float] = time.time,  # noqa: TID251  # compared with the times in Pods, which are by wall clocks
+    ) -> None:
         self.signal = signal
         self.signature = signature(signal)
         pause_s = min(2.0 * signal.interval_s, _MAX_PAUSE_S)
@@ -66,6 +73,7 @@ class SignalAsker:
         self.started_s = clock()
         self.is_slow = False
         self._clock = clock
+        self._wall = wall
         self._running = threading.Lock()
         self._n_asked = 0
         self._lag_query = lag_query(signal.expr)
@@ -120,6 +128,7 @@ class SignalAsker:
             rules_generation=asked.rules_generation,
             max_age_s=self.signal.max_age_s,
             evaluated_at_s=result.evaluated_at_s,
+            evaluated_unix_s=self._wall() - (self._clock() - result.evaluated_at_s),
             duration_s=duration_s,
             lag_s=self._lag_s,
             is_suspect=is_suspect,

@@ -6,6 +6,7 @@ new ages.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +32,7 @@ class _AlignedSignal:
     alignment: IntArray | None
     values: FloatArray
     as_of_s: float
+    as_of_unix_s: float
     is_suspect: bool
 
 
@@ -58,7 +60,7 @@ class Freezer:
         absent: list[str] = []
         for name, aligned in self._aligned.items():
             age_s = max(now_s - aligned.as_of_s, 0.0)
-            columns[name] = SignalColumn(aligned.signal, aligned.values, age_s)
+            columns[name] = SignalColumn(aligned.signal, aligned.values, age_s, aligned.as_of_unix_s)
             if age_s > aligned.signal.max_age_s:
                 absent.append(name)
         if is_new or len(absent) != len(self._absent) or self._absent.difference(absent):
@@ -76,7 +78,7 @@ class Freezer:
     def _align(self, published: Published, has_moved: bool) -> None:
         before = {} if has_moved else self._aligned
         self._aligned = {}
-        for name, signal in published.rules.signals.items():
+        for name, signal in published.rules.asked.items():
             held, old = published.held.get(name), before.get(name)
             if old is None or old.held is not held or old.signal is not signal:
                 old = self._aligned_signal(signal, held)
@@ -87,7 +89,7 @@ class Freezer:
         if held is None:
             nothing = np.full(self._aligner.alive.shape, np.nan)
             nothing.flags.writeable = False
-            return _AlignedSignal(signal, None, None, nothing, _NEVER_S, False)
+            return _AlignedSignal(signal, None, None, nothing, _NEVER_S, math.nan, False)
         if signal.by is ByKind.NODE:
             alignment = self._aligner.of_nodes(held.answer.identity_generation, held.keys)
         elif signal.by is ByKind.LABEL:
@@ -95,7 +97,13 @@ class Freezer:
         else:
             alignment = self._aligner.of_cluster(len(held.keys))
         return _AlignedSignal(
-            signal, held, alignment, spread(held.values, alignment, np.nan), held.as_of_s, held.is_suspect
+            signal,
+            held,
+            alignment,
+            spread(held.values, alignment, np.nan),
+            held.as_of_s,
+            held.as_of_unix_s,
+            held.is_suspect,
         )
 
     def _judge(self, published: Published) -> None:

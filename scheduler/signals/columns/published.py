@@ -34,6 +34,11 @@ class Held:
     is_suspect: bool
     is_partial: bool
 
+    @property
+    def as_of_unix_s(self) -> float:
+        """The moment for which the samples speak as UNIX time, NaN where the answer does not say it."""
+        return self.answer.evaluated_unix_s - self.answer.lag_s
+
     def is_in_force(self, now_s: float) -> bool:
         return now_s - self.as_of_s <= self.answer.max_age_s
 
