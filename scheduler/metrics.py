@@ -69,6 +69,11 @@ class Family(Generic[Child]):
         """Return the family's part of the page in Prometheus' text format, empty if it is not on the page."""
         return generate_latest(self._metric) if self._registered else b""
 
+    def remove(self, *values: str) -> None:
+        """Take one series off the page, if it is there."""
+        if self._children.pop(values, None) is not None:
+            self._metric.remove(*values)
+
     def drop(self, label: str, keep: Callable[[str], bool]) -> None:
         """Remove every series whose value of the label is not to be kept."""
         at = self.labels.index(label)
@@ -83,6 +88,7 @@ class Metrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
         self._families: list[Family[Any]] = []
+        self._problems: dict[str, str] = {}
         self._before_page: list[Callable[[], None]] = []
         self._scheduling()
         self._plugins()
@@ -251,10 +257,22 @@ class Metrics:
             "vane_signal_query_duration_seconds", "Time of a query to Prometheus.", growing(0.01, 6, 5), "signal"
         )
         self.signal_query_errors = self._counter(
-            "vane_signal_query_errors_total", "Queries that failed, by reason.", "signal", "reason"
+            "vane_signal_query_errors_total",
+            "Queries that failed: timeout, server, access, query, other; or were skipped_running, skipped_pause.",
+            "signal",
+            "reason",
         )
         self.signal_state = self._gauge(
             "vane_signal_state", "1 for the signal's state, 0 for the others: fresh, fading, absent.", "signal", "state"
+        )
+        self.signal_problem = self._gauge(
+            "vane_signal_problem",
+            "1 for the gravest thing wrong with the signal's last answer, none if it is well; see signals/problems.py.",
+            "signal",
+            "problem",
+        )
+        self.signal_paused = self._gauge(
+            "vane_signal_paused", "Whether the signal is asked at growing distances, after some failures.", "signal"
         )
         self.prometheus_up = self._gauge("vane_prometheus_up", "Whether Prometheus answered last.")
 
@@ -323,6 +341,15 @@ class Metrics:
         for name in SIGNAL_STATES:
             self.signal_state(signal, name).set(name == state)
 
+    def set_signal_problem(self, signal: str, problem: str) -> None:
+        """Show this, and nothing else, as what is wrong with the signal; empty where it is well."""
+        before = self._problems.pop(signal, "")
+        if before and before != problem:
+            self.signal_problem.remove(signal, before)
+        if problem:
+            self.signal_problem(signal, problem).set(1)
+            self._problems[signal] = problem
+
     def keep_signals(self, signals: Iterable[str]) -> None:
         """Remove the series of all other signals; children of theirs that someone holds are off the page then."""
         self._keep("signal", frozenset(signals))
@@ -348,39 +375,3 @@ class Metrics:
     def _add(self, family: Family[Child]) -> Family[Child]:
         self._families.append(family)
         return family
-
-
-class HealthMetrics:
-    """What `/metrics/slis` shows: each health check as last answered, and how often it was answered how.
-
-    `kind` is the page it was asked on: healthz, livez or readyz.
-    """
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._known: set[tuple[str, str]] = set()
-        register = self.registry.register
-        self._last = Family(
-            Gauge("kubernetes_healthcheck", "1 if the check succeeded last, else 0.", ("name", "type"), registry=None),
-            register,
-        )
-        self._total = Family(
-            Counter(
-                "kubernetes_healthchecks_total",
-                "Answers of the check, by status: success, error.",
-                ("name", "type", "status"),
-                registry=None,
-            ),
-            register,
-        )
-
-    def observe(self, name: str, kind: str, ok: bool) -> None:
-        self._known.add((name, kind))
-        self._last(name, kind).set(ok)
-        self._total(name, kind, "success" if ok else "error").inc()
-
-    def unanswered(self, kind: str) -> None:
-        """Count all checks of a page as failed: nobody answered."""
-        for name, its_kind in tuple(self._known):
-            if its_kind == kind:
-                self.observe(name, kind, False)

@@ -63,6 +63,8 @@ GAUGES = {
     "vane_signal_coverage_ratio": ["signal"],
     "vane_signal_series": ["signal", "state"],
     "vane_signal_state": ["signal", "state"],
+    "vane_signal_problem": ["signal", "problem"],
+    "vane_signal_paused": ["signal"],
     "vane_rule_refused_nodes": ["rule"],
     "vane_rule_valve_open": ["rule"],
     "vane_rule_weight": ["rule"],

@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 from scheduler.kube.reflector import RestartObserver
 from scheduler.kube.transport import RequestObserver
 from scheduler.metrics import Metrics
-from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.answers import Drops, SignalAnswer
+from scheduler.signals.problems import concern_of, problems_of
 
-_NO_ANSWER = ("unreachable", "timeout")
+_NO_ANSWER = ("unreachable", "certificate", "timeout")
 
 
 class CountingQueue:
@@ -51,18 +52,24 @@ class CountingRefresher:
     def query_done(self, signal: str, duration_s: float, error_kind: str) -> None:
         self._metrics.signal_query_duration(signal).observe(duration_s)
         if error_kind:
-            self._metrics.signal_query_errors(signal, error_kind).inc()
+            self._metrics.signal_query_errors(signal, concern_of(error_kind)).inc()
+            self._metrics.set_signal_problem(signal, error_kind)
         self._metrics.prometheus_up().set(error_kind not in _NO_ANSWER)
 
     def query_skipped(self, signal: str, reason: str) -> None:
-        self._metrics.signal_query_errors(signal, f"skipped_{reason}").inc()
+        is_paused = reason != "running"
+        self._metrics.signal_query_errors(signal, "skipped_pause" if is_paused else "skipped_running").inc()
+        if is_paused:
+            self._metrics.signal_paused(signal).set(1)
 
     def answered(self, answer: SignalAnswer) -> None:
         """Count series and drops of one answer."""
         metrics, drops = self._metrics, answer.drops
+        metrics.set_signal_problem(answer.signal, next(iter(problems_of(answer)), ""))
+        metrics.signal_paused(answer.signal).set(0)
         metrics.signal_series(answer.signal, "mapped").set(answer.n_series - drops.total)
         metrics.signal_series(answer.signal, "unmapped").set(drops.unmapped)
-        for reason in ("nan", "inf", "parse", "range", "unmapped", "duplicate"):
+        for reason in Drops.__struct_fields__:
             n_dropped = getattr(drops, reason)
             if n_dropped:
                 metrics.signal_samples_dropped(answer.signal, reason).inc(n_dropped)

@@ -10,11 +10,11 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from aiohttp import web
 
 from scheduler.exposition import CONTENT_TYPE, render
-from scheduler.metrics import HealthMetrics
 from scheduler.serve import calls, decisions
 from scheduler.serve.access import Gate, guarded
 from scheduler.serve.calls import PermitCall
 from scheduler.serve.decisions import DecisionsQuery
+from scheduler.serve.health_metrics import HealthMetrics
 
 RESOURCES_LIMIT_S: Final = 30.0
 """How long /metrics/resources waits for its source, which goes through all Pods."""

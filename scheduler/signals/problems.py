@@ -23,6 +23,11 @@
 | `nan`, `inf`, `parse`, `range` | some or all samples are no number, infinite, unreadable, out of range |
 | `clock_skew` | the server's clock is far from ours; ages are right, for they are not taken by it |
 
+`vane_signal_problem` has the gravest of the last answer: one series per signal, and none for a signal that is well.
+`vane_signal_query_errors_total` counts the first twelve by whom they concern: `timeout`; else `server` (unreachable,
+server_error, bad_answer), `access` (certificate, unauthorized, redirect, credentials), `query` (rejected, result_type,
+too_much), `other`. `vane_signal_samples_dropped_total` counts samples by the reasons of the last rows.
+
 The first twelve mean that there is no answer: what was published before stays in force until it is too old. With
 `warnings` and `partial` a good answer stays in force, too, and valves are open. All others are of samples: their
 nodes have no value.
@@ -82,6 +87,20 @@ class Lack(enum.StrEnum):
     """It had none in the answer that is in force, which is not the last one."""
 
 
+_CONCERNS: Final = {
+    Problem.TIMEOUT: "timeout",
+    Problem.UNREACHABLE: "server",
+    Problem.SERVER_ERROR: "server",
+    Problem.BAD_ANSWER: "server",
+    Problem.CERTIFICATE: "access",
+    Problem.UNAUTHORIZED: "access",
+    Problem.REDIRECT: "access",
+    Problem.CREDENTIALS: "access",
+    Problem.REJECTED: "query",
+    Problem.RESULT_TYPE: "query",
+    Problem.TOO_MUCH: "query",
+}
+
 CLOCK_SKEW_S: Final = 30.0
 """How far the server's clock may be from ours before it is told."""
 
@@ -136,6 +155,11 @@ def is_grave(problem: Problem, answer: SignalAnswer) -> bool:
 def words_of(problem: Problem) -> str:
     """Return the problem in words without changing numbers."""
     return _WORDS.get(problem) or f"no answer ({problem.value})"
+
+
+def concern_of(error_kind: str) -> str:
+    """Return whom the lack of an answer concerns: by that failed queries are counted."""
+    return _CONCERNS.get(_kind(error_kind), "other")
 
 
 def _kind(error_kind: str) -> Problem:

@@ -28,7 +28,7 @@ from tests.loop.harness import Harness
 N_RULES = 100
 LIMIT = 5_000
 NODES = [f"node-{i}" for i in range(20)]
-DROPS = Drops(nan=1, inf=1, parse=1, range=1, unmapped=1, duplicate=1)
+DROPS = Drops(nan=1, inf=1, parse=1, range=1, unmapped=1, duplicate=1, stale=1)
 OUTCOMES: Sequence[Outcome] = ("conflict_other_node", "gated", "failed", "expired", "conflict_same_node")
 VERBS = ("GET", "POST", "PATCH", "PUT")
 CODES = ("200", "201", "403", "404", "409", "422", "429", "500", "503", "504", "<error>")
