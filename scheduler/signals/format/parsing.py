@@ -6,17 +6,18 @@ that gets RuleFilesError keeps what it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
 from scheduler.signals.format.fields import Fields, Shape, expect, read_fields
-from scheduler.signals.format.report import Report, Scope, got, is_broken, problem_at
+from scheduler.signals.format.querying import read_dialect
+from scheduler.signals.format.report import Report, Scope, is_broken, problem_at
 from scheduler.signals.format.rules import RuleReader
 from scheduler.signals.format.signals import Declared, read_signals
-from scheduler.signals.format.yaml_nodes import Fault, Node, Scalar, compose
+from scheduler.signals.format.yaml_nodes import Fault, compose
 
 API_VERSION: Final = "vane.dev/v1"
 KIND: Final = "Rules"
@@ -38,28 +39,30 @@ class Reading:
     warnings: tuple[Problem, ...]
 
 
-def parse_rule_files(files: Mapping[str, bytes], generation: int = 0) -> RuleSet:
+def parse_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Set[str] | None = None) -> RuleSet:
     """Return the signals and rules of all files together.
 
     Parameters
     ----------
     files
         Content by name; the name is what messages show.
+    servers
+        The names that a signal's `server` may have; None where they are not known, and any is taken.
 
     Raises
     ------
     RuleFilesError
         With every problem of every file; what was in force before stays so.
     """
-    reading = lint_rule_files(files, generation)
+    reading = lint_rule_files(files, generation, servers)
     if reading.problems:
         raise RuleFilesError(list(reading.problems))
     return reading.rules
 
 
-def lint_rule_files(files: Mapping[str, bytes], generation: int = 0) -> Reading:
+def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Set[str] | None = None) -> Reading:
     """Read all files and return what they hold along with problems and warnings; no exception for any content."""
-    reports = {name: Report(name) for name in files}
+    reports = {name: Report(name, servers=servers) for name in files}
     opened = {name: _open(data, reports[name]) for name, data in files.items()}
     signals: dict[str, Declared] = {}
     for name, fields in opened.items():
@@ -94,7 +97,7 @@ def _open(data: bytes, report: Report) -> Fields | None:
         return None
     expect(fields, "apiVersion", API_VERSION)
     expect(fields, "kind", KIND)
-    _check_dialect(fields.get("dialect"), scope.inner("dialect"))
+    report.dialect = read_dialect(fields.get("dialect"), scope.inner("dialect"))
     if "signals" not in fields and "rules" not in fields and not report.problems:
         scope.problem(fields.node, "neither signals nor rules: the file says nothing. Write at least one of the two")
     return fields
@@ -102,17 +105,6 @@ def _open(data: bytes, report: Report) -> Fields | None:
 
 def _hides_signals(fields: Fields) -> bool:
     return "signals" in fields and is_broken(fields.get("signals"))
-
-
-def _check_dialect(node: Node | None, scope: Scope) -> None:
-    if node is None or is_broken(node) or (isinstance(node, Scalar) and node.value == "prometheus"):
-        return
-    if isinstance(node, Scalar) and node.value == "metricsql":
-        scope.problem(
-            node, "not built yet: MetricsQL (dialect: metricsql), got 'metricsql'. Write PromQL, and drop the line"
-        )
-        return
-    scope.problem(node, f"unknown dialect, {got(node)}. Write `dialect: prometheus`, or drop the line")
 
 
 def _warn_of_limits(rules: list[Rule], signals: Mapping[str, Signal], reports: Mapping[str, Report]) -> None:

@@ -42,22 +42,28 @@ class Query:
     """An expression that parses and gives one number per series, or one number.
 
     `window_s` is its widest range selector or subquery, 0 without one; `selectors` are what it reads, as PromQL
-    without offset, each once; `root` is the tree.
+    without offset, each once; `root` is the tree. One of another language, which nobody here can read, has no tree
+    and none of these.
     """
 
     expr: str
-    is_scalar: bool
-    window_s: float
-    selectors: tuple[str, ...]
-    root: Any
+    is_scalar: bool = False
+    window_s: float = 0.0
+    selectors: tuple[str, ...] = ()
+    root: Any = None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryFault:
-    """Why an expression is refused; `offset` is the place in it."""
+    """Why an expression is refused; `offset` is the place in it.
+
+    `reason` is the problem alone; `is_unread` where another dialect may well know what PromQL does not.
+    """
 
     message: str
     offset: int = 0
+    reason: str = ""
+    is_unread: bool = False
 
 
 def parse_query(expr: str) -> Query | QueryFault:
@@ -84,7 +90,8 @@ def parse_tree(expr: str) -> Any:
     except ValueError as error:
         problem = str(error)
         shown = "unexpected token here" if problem == "invalid promql query" else problem
-        return QueryFault(f"PromQL: {shown}. {_syntax_advice(problem)}", _locate(problem, expr, tokens))
+        message = f"PromQL: {shown}. {_syntax_advice(problem)}"
+        return QueryFault(message, _locate(problem, expr, tokens), shown, is_unread=True)
     if any(_is_endless(node) for node in nodes_of(root)):
         return QueryFault("PromQL: a range or offset of more than 292 years. Write a shorter one")
     return root
@@ -162,7 +169,9 @@ def _typed(expr: str, root: Any) -> Query | QueryFault:
     if any(vector.matchers.or_matchers for vector in vectors):
         # The parser knows this extension of other dialects; a Prometheus answers 400.
         return QueryFault(
-            "PromQL: `or` inside braces is not known to Prometheus. Write `a{…} or a{…}`, or a regular expression"
+            "PromQL: `or` inside braces is not known to Prometheus. Write `a{…} or a{…}`, or a regular expression",
+            reason="`or` inside braces",
+            is_unread=True,
         )
     return Query(
         expr=expr,
@@ -196,7 +205,7 @@ def _quote(value: str) -> str:
 
 def _syntax_advice(problem: str) -> str:
     if "unknown function" in problem:
-        return "Write a function that Prometheus knows; other dialects are not built yet"
+        return "Write a function that Prometheus knows, or `dialect: metricsql` in a file for VictoriaMetrics"
     if "expected type matrix" in problem:
         return "Write a range after the selector, as `[5m]`"
     if "expected type vector" in problem and "matrix" in problem:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from scheduler.errors import Problem
+from scheduler.model.rules import Dialect
 from scheduler.signals.format.yaml_nodes import (
     Broken,
     Fault,
@@ -28,10 +29,18 @@ MAX_CANDIDATES: Final = 300
 
 @dataclass(slots=True)
 class Report:
-    """Everything found in one file."""
+    """Everything found in one file, and what its signals are read by.
+
+    dialect
+        The language of its expressions.
+    servers
+        The names of the Prometheus servers that there are; None where nobody knows.
+    """
 
     file: str
     text: str = ""
+    servers: Set[str] | None = None
+    dialect: Dialect = Dialect.PROMETHEUS
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 

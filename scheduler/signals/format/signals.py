@@ -10,8 +10,7 @@ from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.inflight import read_inflight
-from scheduler.signals.format.promql import Query, QueryFault, parse_query
-from scheduler.signals.format.promql_lint import lint_query
+from scheduler.signals.format.querying import read_query, read_server, read_window
 from scheduler.signals.format.report import Scope, got, nearest
 from scheduler.signals.format.values import Measure, read_duration, read_number, read_text, read_word
 from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
@@ -23,10 +22,9 @@ DEFAULT_AGES: Final = 4.0
 """`max_age` in intervals, where the file has none."""
 
 SIGNAL: Final = Shape(
-    fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce", "inflight"),
+    fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce", "inflight", "window", "server"),
     required=("expr",),
     later={
-        "window": "a written in-flight window (window)",
         "count": "the built-in signal count",
         "requested": "the built-in signal requested",
         "allocatable": "the built-in signal allocatable",
@@ -97,7 +95,9 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
     interval_s, max_age_s = _ages(fields)
     span = _range(fields, Measure(key.value, unit))
     inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
-    query = _query(fields, by, is_reduced="reduce" in fields)
+    query = read_query(fields, by, is_reduced="reduce" in fields)
+    window_s = read_window(fields, query)
+    server = read_server(fields.get("server"), scope.inner("server"))
     if len(scope.report.problems) > n_problems or query is None or by is None or unit is None:
         return Declared(key.value, where, None, unit, by)
     signal = Signal(
@@ -110,7 +110,9 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         max_age_s=max_age_s,
         range=span,
         reduce=Reduce(reduce) if reduce else None,
-        window_s=query.window_s,
+        window_s=window_s,
+        server=server,
+        dialect=scope.report.dialect,
         inflight=inflight,
         where=where,
     )
@@ -187,27 +189,3 @@ def _range(fields: Fields, measure: Measure) -> tuple[float, float] | None:
         )
         return None
     return low, high
-
-
-def _query(fields: Fields, by: ByKind | None, *, is_reduced: bool) -> Query | None:
-    node = fields.get("expr")
-    scope = fields.scope.inner("expr")
-    if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
-        expr: str | None = node.value  # a bare number is PromQL too
-    else:
-        expr = read_text(node, scope)
-    if expr is None or not isinstance(node, Scalar):
-        return None
-    query = parse_query(expr)
-    if isinstance(query, QueryFault):
-        scope.problem_within(node, query.offset, query.message)
-        return None
-    if query.is_scalar and by not in (ByKind.CLUSTER, None):
-        scope.problem(
-            node, f"one number for all nodes, {got(node)}. Write `by: cluster`, or an expression with a series per node"
-        )
-        return None
-    if by is not None:
-        for warning in lint_query(query, by, is_reduced=is_reduced):
-            scope.warning(node, warning)
-    return query
