@@ -87,7 +87,7 @@ def run(settings: Settings) -> int:
                 "rules": len(rules.rules),
             },
         )
-        if rules.signals and settings.prometheus.url is None:
+        if rules.asked and settings.prometheus.url is None:
             log.warning("no Prometheus is set, so all signals stay missing; write --prometheus URL")
         for notice in settings.scheduler.notices:
             log.warning(notice)

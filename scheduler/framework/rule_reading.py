@@ -6,6 +6,8 @@ Pod say it all.
 
 from __future__ import annotations
 
+from scheduler.framework.built_in import built_in_column, read_signal, refused_now
+from scheduler.framework.inflight_column import with_inflight
 from scheduler.model.arrays import BoolArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
@@ -18,16 +20,27 @@ def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalCo
 
     Without a Pod only where the signal does not depend on it (`Signal.depends_on_pod`).
     """
-    return snapshot.signals.columns.get(rule.signal)
+    built_in = read_signal(rule, snapshot)
+    if built_in is not None:
+        return built_in_column(built_in, pod, snapshot)
+    column = snapshot.signals.columns.get(rule.signal)
+    return None if column is None else with_inflight(column, snapshot)
 
 
 def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
     """Return bool (n_rows,), True where the value of a node is beyond the rule's limits; never for lack of a sample.
 
-    None where nothing is refused: without an answer in force, and for a rule without a filter.
+    Besides the bits that samples have set: where a sample and what is in flight are above `max` together. None where
+    nothing is refused: without an answer in force, and for a rule without a filter.
     """
+    if rule.label_match is not None or read_signal(rule, snapshot) is not None:
+        return refused_now(rule, pod, snapshot)
     column = snapshot.signals.columns.get(rule.signal)
     # A node without a sample is never tripped, so the bits stand as they are until all samples are too old.
     if column is None or column.freshness is Freshness.ABSENT:
         return None
-    return snapshot.signals.tripped.get(rule.name)
+    tripped = snapshot.signals.tripped.get(rule.name)
+    if tripped is None or column.signal.inflight is None or rule.filter is None or rule.filter.max is None:
+        return tripped
+    # Comparisons with NaN are False: a node without a sample is not tripped.
+    return tripped | (with_inflight(column, snapshot).expected > rule.filter.max)

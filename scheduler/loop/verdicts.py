@@ -32,11 +32,11 @@ class Verdicts:
 
     def unanswered(self) -> frozenset[str]:
         """The signals that have not had a single answer yet."""
-        return frozenset(name for name in self._signals.rules.signals if self._signals.answer(name) is None)
+        return frozenset(name for name in self._signals.rules.asked if self._signals.answer(name) is None)
 
     def all_asked(self) -> bool:
         """Whether every signal has been asked at least once, with or without success."""
-        return self._asked >= self._signals.rules.signals.keys()
+        return self._asked >= self._signals.rules.asked.keys()
 
     def answered(self, answer: SignalAnswer, now_s: float) -> None:
         self._asked.add(answer.signal)

@@ -42,6 +42,10 @@ class ByKind(enum.StrEnum):
     """Two domains of nodes, from and to; a Pod reads what lies between a node and the Pods that it calls."""
 
 
+KEYED = frozenset({ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR})
+"""The kinds of which a node has other values for other Pods."""
+
+
 class BuiltInKind(enum.StrEnum):
     """What a signal that needs no PromQL counts or reads from the snapshot."""
 
@@ -120,7 +124,7 @@ class BuiltIn:
 
     resource
         `requested` and `allocatable`: the resource. With the unit `ratio` or `percent`, `requested` is a share of
-        what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, all else in whole units.
+        what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, the rest in whole units.
     same
         `count`: Pods whose values of these labels are those of the Pod at hand, in order; nobody, where it lacks one.
     window_s
@@ -215,7 +219,7 @@ class Signal:
         """Whether Pods may read different values of it on one node."""
         if self.built_in is not None:
             return self.built_in.kind is BuiltInKind.COUNT
-        return self.by in (ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR)
+        return self.by in KEYED
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +285,11 @@ class LabelMatch:
 
     pod_label: str
     node_label: str
+
+    @property
+    def text(self) -> str:
+        """What it compares, where other rules have their signal's PromQL."""
+        return f"Pod label {self.pod_label} = node label {self.node_label}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,15 +100,15 @@ class Refresher:
         """Ask for the signals of `rules` from now on, new and changed ones at once; return those."""
         with self._lock:
             self._rules_generation = rules.generation
-            for name in self._askers.keys() - rules.signals.keys():
+            for name in self._askers.keys() - rules.asked.keys():
                 self._timetable.cancel(name)
                 del self._askers[name]
                 self._complaints.forget(name)
-            shortest_s = min((signal.interval_s for signal in rules.signals.values()), default=_LONGEST_OUTAGE_PAUSE_S)
+            shortest_s = min((signal.interval_s for signal in rules.asked.values()), default=_LONGEST_OUTAGE_PAUSE_S)
             # Shorter than the interval, so that the end of an outage is found within one.
             self._server.limit(_SHARE_OF_INTERVAL * min(max(shortest_s, _SHORTEST_INTERVAL_S), _LONGEST_OUTAGE_PAUSE_S))
             added = []
-            for name, signal in rules.signals.items():
+            for name, signal in rules.asked.items():
                 known = self._askers.get(name)
                 if known is None or not known.is_same(signal):
                     self._askers[name] = SignalAsker(signal, self._clock, self._chance)
