@@ -89,6 +89,8 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         The same moment by the wall clock of this machine, to compare with the times that Pods carry; NaN: not known.
     lag_s
         How far the newest samples behind the expression were in the past at that moment.
+    lag_by_key
+        The same of the nodes (domains) with a value whose own samples were notably further behind, usually of none.
     is_suspect
         Warnings in the answer, or far fewer nodes than before.
     clock_skew_s
@@ -107,6 +109,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     evaluated_unix_s: float = math.nan
     duration_s: float = 0.0
     lag_s: float = 0.0
+    lag_by_key: dict[str, float] = {}
     identity_generation: int = 0
     values: bytes = b""
     by_label: dict[str, float] = {}

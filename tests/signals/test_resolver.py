@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.identity import NodeIdentity
-from scheduler.signals.asking.resolver import NODE_LABELS, UNMAPPED, NodeResolver, domain_labels
+from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
+from scheduler.signals.series_labels import NODE_LABELS, domain_labels
 from tests.builders import node_of
 
 

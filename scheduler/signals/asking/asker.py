@@ -20,6 +20,7 @@ from scheduler.signals.asking.ingest import Ingested, ingest
 from scheduler.signals.asking.lag import lag_of, lag_query
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.series_keys import SeriesKeys, names_nodes
 
 _LOG = logging.getLogger(__name__)
 
@@ -121,7 +122,8 @@ class SignalAsker:
             raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
         resolver = asked.resolver()
         found = ingest(self.signal, result.series, resolver)
-        is_suspect = self._is_suspect(found, resolver, result)
+        covered = found.covered(resolver.identity.names)
+        is_suspect = self._is_suspect(covered, resolver, result)
         return SignalAnswer(
             signal=self.signal.name,
             signature=self.signature,
@@ -134,7 +136,7 @@ class SignalAsker:
             is_suspect=is_suspect,
             warnings=result.warnings[:_SHOWN_WARNINGS],
             n_series=len(result.series),
-            n_mapped=int(found.has_value.sum()),
+            n_mapped=len(covered),
             drops=found.drops,
             **self._values(found, resolver.identity.generation),
         )
@@ -157,15 +159,16 @@ class SignalAsker:
         """Return the fields of SignalAnswer that carry values."""
         if self.signal.by is ByKind.NODE:
             return {"values": found.values.tobytes(), "identity_generation": identity_generation}
+        if isinstance(found.keys, SeriesKeys):
+            return {"keyed": found.keys.packed(found.values), "identity_generation": identity_generation}
         by_key = {found.keys[i]: float(found.values[i]) for i in np.flatnonzero(found.has_value)}
         if self.signal.by is ByKind.LABEL:
             return {"by_label": by_key}
         return {"value": by_key.get(CLUSTER_KEYS[0])}
 
-    def _is_suspect(self, found: Ingested, resolver: NodeResolver, result: QueryResult) -> bool:
+    def _is_suspect(self, covered: frozenset[str], resolver: NodeResolver, result: QueryResult) -> bool:
         """Compare with the last good answer, and take this one as the measure if it is good."""
-        covered = frozenset(found.keys[i] for i in np.flatnonzero(found.has_value))
-        known = resolver.known_names if self.signal.by is ByKind.NODE else None
+        known = resolver.known_names if names_nodes(self.signal) else None
         is_thin = self._coverage.is_thin(covered, known, self._clock(), self.signal.max_age_s)
         if is_thin or result.warnings:
             return True

@@ -64,6 +64,8 @@ def coverage_of(signal: Signal, answer: SignalAnswer) -> str:
     """Return how much of the cluster an answer speaks of, to be put behind a message; empty where that says nothing."""
     if answer.error or signal.by is ByKind.CLUSTER:
         return ""
-    if signal.by is ByKind.LABEL:
+    if signal.by in (ByKind.LABEL, ByKind.PAIR):
         return f" ({answer.n_mapped} values of {signal.label} covered)"
+    if signal.by is not ByKind.NODE:
+        return f" ({answer.n_mapped} nodes covered)"
     return f" ({answer.n_mapped} of {len(answer.values) // _N_BYTES} nodes covered)"

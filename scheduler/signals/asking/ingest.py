@@ -11,10 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
-from scheduler.model.rules import ByKind, Reduce, Signal
+from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
 from scheduler.signals.answers import CLUSTER_KEYS, Drops
-from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver, domain_labels
+from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
+from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
 from scheduler.signals.asking.session import Series
+from scheduler.signals.series_labels import domain_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +24,25 @@ class Ingested:
     """The values of one answer.
 
     keys
-        Names of nodes, values of a node label, or one empty string for the cluster.
+        Names of nodes, values of a node label, one empty string for the cluster, or SeriesKeys of the kinds with two
+        keys.
     values
         float64 (n_keys,), NaN where there is none; everything else is finite and within the signal's range.
     """
 
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] | SeriesKeys
     values: FloatArray
     drops: Drops
 
     @property
     def has_value(self) -> BoolArray:
         return ~np.isnan(self.values)
+
+    def covered(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the nodes or domains that have a value, the cluster as an empty string; `names` are the nodes'."""
+        if isinstance(self.keys, SeriesKeys):
+            return self.keys.covered(self.values, names)
+        return frozenset(self.keys[i] for i in np.flatnonzero(self.has_value))
 
 
 def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> Ingested:
@@ -75,8 +84,12 @@ def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> 
     return Ingested(keys, values, drops)
 
 
-def _grouped(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> tuple[tuple[str, ...], IntArray]:
+def _grouped(
+    signal: Signal, series: Sequence[Series], resolver: NodeResolver
+) -> tuple[tuple[str, ...] | SeriesKeys, IntArray]:
     """Return the keys, and per series the index of its key, int64, UNMAPPED where it has none."""
+    if signal.by in KEYED:
+        return keys_of(signal, series, resolver)
     if signal.by is ByKind.CLUSTER:
         return CLUSTER_KEYS, np.zeros(len(series), dtype=np.int64)
     if signal.by is ByKind.NODE:

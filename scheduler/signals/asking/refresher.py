@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.rules import ByKind, RuleSet
+from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.series_keys import names_nodes
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
 
 _LOG = logging.getLogger(__name__)
@@ -137,7 +138,7 @@ class Refresher:
         self._resolver = resolver
         if not _knows_nodes(before) or n_new > _NOTABLE_SHARE_OF_NEW_NODES * len(identity.names):
             with self._lock:
-                self._ask_once(asker for asker in self._askers.values() if asker.signal.by is ByKind.NODE)
+                self._ask_once(asker for asker in self._askers.values() if names_nodes(asker.signal))
 
     def refresh_now(self) -> None:
         """Ask for every signal as soon as a thread is free; the intervals go on as they were."""
@@ -173,7 +174,7 @@ class Refresher:
 
     def _refresh(self, asker: SignalAsker) -> None:
         name = asker.signal.name
-        if self._is_stopped or (asker.signal.by is ByKind.NODE and not _knows_nodes(self._resolver)):
+        if self._is_stopped or (names_nodes(asker.signal) and not _knows_nodes(self._resolver)):
             return
         if asker.is_slow and self._timetable.is_fast_thread():
             self._ask_once([asker])

@@ -12,33 +12,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from scheduler.model.identity import NodeIdentity
+from scheduler.signals.series_labels import INSTANCE, NODE_LABELS
 
-NODE_LABELS: Final = (
-    "node",
-    "node_name",
-    "nodename",
-    "k8s_node_name",
-    "kubernetes_node",
-    "exported_node",
-    "Hostname",
-    "hostname",
-    "kubernetes_io_hostname",
-)
-"""Tried in this order, the value as it stands; `instance` comes after them."""
-
-INSTANCE: Final = "instance"
 UNMAPPED: Final = -1
 
 _MAX_REMEMBERED: Final = 200_000
 # scheme://host:port/path, [v6]:port, host:port; a bare IPv6 address has no port to strip.
 _ENDPOINT: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:\[([^\]]+)\]|([^:/\[\]]+))(?::\d+)?(?:/.*)?", re.ASCII)
-_NOT_LETTERS: Final = re.compile(r"[^a-zA-Z0-9_]")
-
-# OpenTelemetry's own names (semantic conventions, resource `cloud`).
-_ALSO_CALLED: Final = {
-    "topology.kubernetes.io/zone": ("cloud_availability_zone",),
-    "topology.kubernetes.io/region": ("cloud_region",),
-}
 
 
 class NodeResolver:
@@ -84,16 +64,3 @@ class NodeResolver:
         if len(memo) < _MAX_REMEMBERED:
             memo[value] = index
         return index
-
-
-def domain_labels(node_label: str) -> tuple[str, ...]:
-    """Return the series labels that may carry a node label's value, best first.
-
-    `topology.kubernetes.io/zone` is `topology_kubernetes_io_zone` after relabelling by Prometheus,
-    `label_topology_kubernetes_io_zone` from kube-state-metrics, `cloud_availability_zone` from OpenTelemetry, and
-    `zone` from most exporters.
-    """
-    sanitised = _NOT_LETTERS.sub("_", node_label)
-    short = _NOT_LETTERS.sub("_", node_label.rpartition("/")[2])
-    known = _ALSO_CALLED.get(node_label, ())
-    return tuple(dict.fromkeys((node_label, sanitised, f"label_{sanitised}", *known, short)))

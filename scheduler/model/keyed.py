@@ -1,0 +1,137 @@
+"""Signals whose value on a node depends on the Pod: samples by two keys, brought to the rows when a Pod reads them.
+
+What was brought to the rows is kept while the samples, the nodes and their labels stand, so that the Pods of one
+workload share one array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
+from scheduler.model.memo import Memo
+
+KEPT_COLUMNS = 512
+"""Arrays kept of one signal: 8 bytes for each node, so 20 MB at 5,000 nodes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedColumn:
+    """The samples of one signal, in order of group and inner key; samples of equal keys in order of value.
+
+    `by: gpu` has one group, and a node's cards as the samples of one inner key; `by: workload` a group for each
+    workload, and nodes as inner keys; `by: pair` a group for each domain that is called, and the domains that call as
+    inner keys.
+
+    groups
+        Name of the group -> its number.
+    starts
+        int64 (n_groups + 1,): samples `starts[i]` to `starts[i + 1]` are those of group i.
+    inner, values
+        int64 (n_samples,), below `n_inner`; float64 (n_samples,), never NaN.
+    alignment
+        int64 (n_rows,): the inner key of each row, -1 where it has none.
+    targets
+        int64 (n_rows,): the group of each row's own domain, -1 where there is none; only `by: pair`.
+    trips
+        Rule name -> bool (n_samples,), True where the rule's filter refuses the sample.
+    """
+
+    groups: Mapping[str, int]
+    starts: IntArray
+    inner: IntArray
+    values: FloatArray
+    n_inner: int
+    alignment: IntArray
+    targets: IntArray | None = None
+    trips: Mapping[str, BoolArray] = field(default_factory=dict)
+    memo: Memo = field(default_factory=lambda: Memo(KEPT_COLUMNS))
+
+    def of_group(self, group: int) -> FloatArray:
+        """Return float64 (n_rows,), NaN where the group has no sample."""
+        return self.memo.get(("group", group), (), lambda: self._spread(self._slice(group), self.values, np.nan))
+
+    def tripped_of_group(self, group: int, rule: str) -> BoolArray:
+        """Return bool (n_rows,), True where the rule refuses the group's sample."""
+        bits = self.trips[rule]
+        return self.memo.get(
+            ("tripped group", rule, group), (bits,), lambda: self._spread(self._slice(group), bits, default=False)
+        )
+
+    def of_card(self, n: int, *, is_low_best: bool) -> FloatArray:
+        """Return float64 (n_rows,): the value of each node's n-th best card, of its worst where it has fewer."""
+        return self.memo.get(("card", n, is_low_best), (), lambda: self._nth(n, is_low_best))
+
+    def lacking_cards(self, n: int, rule: str) -> BoolArray:
+        """Return bool (n_rows,), True where the rule lets fewer than n of a node's cards pass, and not all of them."""
+        bits = self.trips[rule]
+        return self.memo.get(("tripped cards", rule, n), (bits,), lambda: self._lacking(n, bits))
+
+    def mean_of(self, counts: FloatArray) -> FloatArray:
+        """Return float64 (n_rows,): the mean over groups, each counted so often; NaN where none of them has a sample.
+
+        `counts` is float64 (n_groups,). Groups without a sample for an inner key are left out there.
+        """
+        at, weights = self._called(counts)
+        mean, _ = self._mean(at, weights, self.values[at])
+        return self._by_row(mean, np.nan)
+
+    def tripped_share(self, counts: FloatArray, rule: str) -> FloatArray:
+        """Return float64 (n_rows,): which part of what `mean_of` counts the rule refuses; NaN for none."""
+        at, weights = self._called(counts)
+        share, n_counted = self._mean(at, weights, self.trips[rule][at].astype(np.float64))
+        share[n_counted == 0] = np.nan
+        return self._by_row(share, np.nan)
+
+    def _slice(self, group: int) -> slice:
+        return slice(int(self.starts[group]), int(self.starts[group + 1]))
+
+    def _spread(self, part: slice, samples: NDArray[Any], default: float | bool) -> NDArray[Any]:
+        by_inner = np.full(self.n_inner, default, dtype=samples.dtype)
+        by_inner[self.inner[part]] = samples[part]
+        return self._by_row(by_inner, default)
+
+    def _by_row(self, by_inner: NDArray[Any], default: float | bool) -> NDArray[Any]:
+        # One entry more: a row without an inner key, -1, reads the last.
+        return read_only(np.append(by_inner, np.array([default], dtype=by_inner.dtype))[self.alignment])
+
+    def _cards(self) -> IntArray:
+        """Return int64 (n_inner,): the cards of each node."""
+        return self.memo.get(("cards",), (), lambda: np.bincount(self.inner, minlength=self.n_inner))
+
+    def _nth(self, n: int, is_low_best: bool) -> FloatArray:
+        n_cards = self._cards()
+        ends = np.cumsum(n_cards)
+        rank = np.minimum(n, n_cards)
+        at = ends - n_cards + rank - 1 if is_low_best else ends - rank
+        is_measured = n_cards > 0
+        by_inner = np.full(self.n_inner, np.nan)
+        by_inner[is_measured] = self.values[at[is_measured]]
+        return self._by_row(by_inner, np.nan)
+
+    def _lacking(self, n: int, bits: BoolArray) -> BoolArray:
+        n_cards = self._cards()
+        n_passing = n_cards - np.bincount(self.inner[bits], minlength=self.n_inner)
+        return self._by_row(n_passing < np.minimum(n, n_cards), default=False)
+
+    def _called(self, counts: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the samples of all groups that count, int64, and how often each counts."""
+        called = np.flatnonzero(counts)
+        first, n_samples = self.starts[called], self.starts[called + 1] - self.starts[called]
+        before = np.cumsum(n_samples) - n_samples
+        at = np.repeat(first - before, n_samples) + np.arange(int(n_samples.sum()))
+        return at, np.repeat(counts[called], n_samples)
+
+    def _mean(self, at: IntArray, weights: FloatArray, samples: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the weighted mean by inner key, NaN for none, and the sum of its weights; float64 (n_inner,)."""
+        inner = self.inner[at]
+        n_counted: FloatArray = np.bincount(inner, weights=weights, minlength=self.n_inner).astype(np.float64)
+        sums = np.bincount(inner, weights=weights * samples, minlength=self.n_inner)
+        mean = np.full(self.n_inner, np.nan)
+        np.divide(sums, n_counted, out=mean, where=n_counted > 0)
+        return mean, n_counted

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.rules import ByKind, PairKey, Reduce, Signal, WorkloadKey
+from scheduler.signals.answers import Drops, KeyedValues
+from scheduler.signals.asking.ingest import ingest
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.series_keys import SeriesKeys, card_of, keys_of
+from scheduler.signals.asking.session import Series
+
+NAMES = ("a", "b", "c")
+RESOLVER = NodeResolver(NodeIdentity(1, NAMES, {name: i for i, name in enumerate(NAMES)}))
+GPU = Signal("gpu", "x", by=ByKind.GPU)
+P99 = Signal("p99", "x", by=ByKind.WORKLOAD, workload=WorkloadKey("destination_workload", "namespace"))
+ANYWHERE = Signal("p99", "x", by=ByKind.WORKLOAD, workload=WorkloadKey("app"))
+RTT = Signal("rtt", "x", by=ByKind.PAIR, label="zone", pair=PairKey("source", "target"))
+
+Sample = tuple[str, str, str, float]
+"""Group, inner key, and value, as an answer carries them."""
+
+
+def series(*samples: tuple[Mapping[str, str], str]) -> list[Series]:
+    return [Series(dict(labels), (0.0, text)) for labels, text in samples]
+
+
+def card(node: str, uuid: str, text: str, **labels: str) -> tuple[Mapping[str, str], str]:
+    return {"Hostname": node, "UUID": uuid, **labels}, text
+
+
+def packed(signal: Signal, found: list[Series], resolver: NodeResolver = RESOLVER) -> KeyedValues:
+    ingested = ingest(signal, found, resolver)
+    assert isinstance(ingested.keys, SeriesKeys)
+    return ingested.keys.packed(ingested.values)
+
+
+def triples(answer: KeyedValues) -> list[tuple[str, str, float]]:
+    group = np.frombuffer(answer.group, dtype=np.int32)
+    inner = np.frombuffer(answer.inner, dtype=np.int32)
+    values = np.frombuffer(answer.values)
+    names = answer.domains or NAMES
+    return [(answer.groups[g], names[i], float(v)) for g, i, v in zip(group, inner, values, strict=True)]
+
+
+def test_cards_stand_by_node_and_value() -> None:
+    answer = packed(
+        GPU, series(card("b", "y", "30"), card("a", "x", "70"), card("b", "z", "10"), card("gone", "w", "1"))
+    )
+    assert triples(answer) == [("", "a", 70.0), ("", "b", 10.0), ("", "b", 30.0)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "name"),
+    [
+        ({"UUID": "GPU-1", "gpu": "0", "device": "nvidia0"}, "GPU-1"),
+        ({"UUID": "GPU-1", "GPU_I_ID": "7", "GPU_I_PROFILE": "1g.10gb"}, "GPU-1/7"),
+        ({"uuid": "1"}, "1"),
+        ({"gpu_id": "3", "serial_number": "S", "gpu_partition_id": "1"}, "S/1"),
+        ({"pci_bdf": "0000:18:00.0", "dev_file": "card0"}, "0000:18:00.0"),
+        ({"minor_number": "2"}, "2"),
+        ({"Hostname": "a"}, ""),
+    ],
+)
+def test_a_card_is_known_by_the_first_label_that_names_it(labels: dict[str, str], name: str) -> None:
+    assert card_of(labels) == name
+
+
+def test_workloads_are_of_their_namespace_and_their_node() -> None:
+    found = series(
+        ({"node": "b", "destination_workload": "cart", "namespace": "shop"}, "2"),
+        ({"node": "a", "destination_workload": "cart", "namespace": "shop"}, "1"),
+        ({"node": "a", "destination_workload": "cart", "namespace": "test"}, "9"),
+        ({"node": "a", "destination_workload": "", "namespace": "shop"}, "9"),
+        ({"node": "a", "destination_workload": "cart"}, "9"),
+        ({"destination_workload": "cart", "namespace": "shop"}, "9"),
+    )
+    ingested = ingest(P99, found, RESOLVER)
+    assert ingested.drops == Drops(unmapped=3)
+    assert ingested.covered(NAMES) == {"a", "b"}
+    assert triples(packed(P99, found)) == [("shop/cart", "a", 1.0), ("shop/cart", "b", 2.0), ("test/cart", "a", 9.0)]
+
+
+def test_workloads_of_all_namespaces_are_one_where_the_signal_names_no_namespace() -> None:
+    assert triples(packed(ANYWHERE, series(({"node": "c", "app": "cart"}, "2")))) == [("cart", "c", 2.0)]
+
+
+def test_pairs_are_read_from_where_they_go_to() -> None:
+    found = series(
+        ({"source": "z1", "target": "z2"}, "0.02"),
+        ({"source": "z1", "target": "z1"}, "0.001"),
+        ({"source": "z2", "target": "z1"}, "0.03"),
+        ({"source": "z2"}, "1"),
+    )
+    ingested = ingest(RTT, found, RESOLVER)
+    assert ingested.drops == Drops(unmapped=1)
+    assert ingested.covered(NAMES) == {"z1", "z2"}
+    assert triples(packed(RTT, found)) == [("z1", "z1", 0.001), ("z1", "z2", 0.03), ("z2", "z1", 0.02)]
+
+
+def test_two_series_of_one_card_need_a_way_to_become_one() -> None:
+    found = series(card("a", "x", "1", job="one"), card("a", "x", "3", job="two"), card("a", "y", "NaN"))
+    assert ingest(GPU, found, RESOLVER).drops == Drops(duplicate=2, nan=1)
+    assert triples(packed(GPU, found)) == []
+    reduced = Signal("gpu", "x", by=ByKind.GPU, reduce=Reduce.MAX)
+    assert triples(packed(reduced, found)) == [("", "a", 3.0)]
+
+
+def test_the_order_of_the_series_does_not_matter() -> None:
+    found = [card(node, f"{node}{i}", str(i)) for node in NAMES for i in range(4)]
+    assert packed(GPU, series(*found)) == packed(GPU, series(*reversed(found)))
+
+
+def test_codes_mean_the_keys_whatever_else_was_measured() -> None:
+    later = NodeResolver(NodeIdentity(2, ("a", "aa", "b"), {"a": 0, "aa": 1, "b": 2}))
+    few, of_few = keys_of(GPU, series(card("b", "x", "1")), RESOLVER)
+    many, of_many = keys_of(GPU, series(card("a", "w", "1"), card("aa", "x", "1"), card("b", "x", "1")), later)
+    assert few.codes[of_few[0]] == many.codes[of_many[2]]
+    assert len(set(many.codes.tolist())) == 3
+
+
+def test_an_answer_without_series() -> None:
+    for one in (GPU, P99, RTT):
+        ingested = ingest(one, [], RESOLVER)
+        assert isinstance(ingested.keys, SeriesKeys)
+        assert ingested.covered(NAMES) == frozenset()
+        assert triples(ingested.keys.packed(ingested.values)) == []
+
+
+def test_a_signal_with_one_key_is_not_read_here() -> None:
+    with pytest.raises(ValueError, match="which has one key"):
+        keys_of(Signal("cpu", "x"), [], RESOLVER)
