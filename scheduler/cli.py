@@ -35,6 +35,7 @@ usage: vane COMMAND [FLAGS]
   vane run              run the scheduler
   vane demo             see it at work: a simulated cluster, nothing to install
   vane check [PATH...]  check rule files
+  vane rules test       run tests of rules
   vane version          print the version
 
 `vane COMMAND --help` lists the flags of a command.
@@ -85,11 +86,14 @@ def _dispatch(words: Sequence[str], around: _Surroundings) -> int:
         return _run(flags, around)
     if command == "check":
         return _check(flags, around)
+    if command == "rules":
+        return _rules(flags, around)
     if command == "demo":
         return _demo(flags, around)
     if command in NOT_BUILT:
         raise _UsageError(f"vane {command}: not built yet")
-    raise _UsageError(f"vane: no such command, got {command!r}. Write run, demo, check or version; see vane --help")
+    known = "run, demo, check, rules or version"
+    raise _UsageError(f"vane: no such command, got {command!r}. Write {known}; see vane --help")
 
 
 def _run(words: Sequence[str], around: _Surroundings) -> int:
@@ -161,6 +165,45 @@ def _check(words: Sequence[str], around: _Surroundings) -> int:
     from scheduler.signals.check import run_check
 
     return run_check(given.paths or [DEFAULT_RULES], around.out)
+
+
+def _rules(words: Sequence[str], around: _Surroundings) -> int:
+    known = {"test": _rules_test}
+    if words and words[0] in known:
+        return known[words[0]](words[1:], around)
+    usage = f"usage: vane rules {'|'.join(known)} …; `vane rules test --help` lists its flags"
+    if words and words[0] in ("-h", "--help"):
+        print(usage, file=around.out)
+        return OK
+    found = f"no such command, got {words[0]!r}" if words else "what of it"
+    raise _UsageError(f"vane rules: {found}. {usage[:1].upper()}{usage[1:]}")
+
+
+def _rules_test(words: Sequence[str], around: _Surroundings) -> int:
+    parser = _Parser(
+        prog="vane rules test",
+        usage="vane rules test FILE... [--real]",
+        description="Run test files (kind RuleTests): input series, a time and a Pod against what each rule says "
+        "of each node. Exit code 1 where one expectation does not hold.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="test file")
+    parser.add_argument("--real", action="store_true", help="ask a real Prometheus, started for each test")
+    parser.add_argument("--prometheus-dir", metavar="DIR", help="folder of the program prometheus (else from PATH)")
+    if _is_help(words):
+        return _help(parser, around)
+    given = parser.parse_args(words)
+
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from scheduler.sim.rule_tests.command import run_test_files
+    from scheduler.sim.rule_tests.servers import EmbeddedServer, Server
+
+    server: Server = EmbeddedServer()
+    if given.real or given.prometheus_dir is not None:
+        from scheduler.sim.rule_tests.real import RealServer, find_prometheus
+
+        folder = None if given.prometheus_dir is None else Path(given.prometheus_dir)
+        server = RealServer(find_prometheus(folder, around.environ))
+    return run_test_files([Path(file) for file in given.files], server, around.out)
 
 
 def _demo(words: Sequence[str], around: _Surroundings) -> int:

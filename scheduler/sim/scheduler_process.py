@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import socket
 import sys
@@ -13,18 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.errors import VaneError
+from scheduler.sim.child import ending_with_us
 
-# Runs in the child before `vane run` replaces it: the kernel then ends the scheduler in order when the demo is
-# killed, and nothing is left behind. In a session of its own it does not get the terminal's ^C, which the demo handles.
-_END_WITH_PARENT: Final = """
-import os, signal, sys
-if sys.platform == "linux":
-    import ctypes
-    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-    if os.getppid() != int(sys.argv[1]):
-        sys.exit(1)
-os.execv(sys.executable, [sys.executable, "-m", "scheduler", "run", *sys.argv[2:]])
-"""
 _STOP_S: Final = 8.0
 _TAIL_LINES: Final = 8
 
@@ -51,11 +40,12 @@ class SchedulerProcess:
     async def start(self, environ: Mapping[str, str]) -> None:
         with self.log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-c", _END_WITH_PARENT, str(os.getpid()), *self._flags),
+                *ending_with_us([sys.executable, "-m", "scheduler", "run", *self._flags]),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env=_plain(environ),
+                # A session of its own: it does not get the terminal's ^C, which the demo handles.
                 start_new_session=True,
             )
 
