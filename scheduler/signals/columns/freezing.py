@@ -12,12 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.rules import ByKind, Rule, Signal
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.alignment import RowAligner, spread
 from scheduler.signals.columns.published import Held, Published
+from scheduler.signals.columns.row_lags import aged_rows
 from scheduler.signals.columns.trips import Trips, ValveChange, refused, valve_reason
 
 _NEVER_S: Final = float("-inf")
@@ -25,7 +26,10 @@ _NEVER_S: Final = float("-inf")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _AlignedSignal:
-    """One signal by row; `held` is None before the first answer."""
+    """One signal by row; `held` is None before the first answer.
+
+    `row_lag_s` is that of SignalColumn, and at `stands_until_s` the next row grows too old on its own.
+    """
 
     signal: Signal
     held: Held | None
@@ -34,6 +38,8 @@ class _AlignedSignal:
     as_of_s: float
     as_of_unix_s: float
     is_suspect: bool
+    row_lag_s: FloatArray | None = None
+    stands_until_s: float = math.inf
 
 
 class Freezer:
@@ -55,12 +61,17 @@ class Freezer:
         has_moved = self._aligner.look(nodes, published.labels)
         is_new = has_moved or published is not self._done
         if is_new:
-            self._align(published, has_moved)
+            self._align(published, has_moved, now_s)
         columns: dict[str, SignalColumn] = {}
         absent: list[str] = []
         for name, aligned in self._aligned.items():
+            if now_s > aligned.stands_until_s:
+                aligned = self._aligned[name] = self._aligned_signal(aligned.signal, aligned.held, now_s)
+                is_new = True
             age_s = max(now_s - aligned.as_of_s, 0.0)
-            columns[name] = SignalColumn(aligned.signal, aligned.values, age_s, aligned.as_of_unix_s)
+            columns[name] = SignalColumn(
+                aligned.signal, aligned.values, age_s, aligned.as_of_unix_s, row_lag_s=aligned.row_lag_s
+            )
             if age_s > aligned.signal.max_age_s:
                 absent.append(name)
         if is_new or len(absent) != len(self._absent) or self._absent.difference(absent):
@@ -75,17 +86,17 @@ class Freezer:
         changes, self._changes = self._changes, []
         return changes
 
-    def _align(self, published: Published, has_moved: bool) -> None:
+    def _align(self, published: Published, has_moved: bool, now_s: float) -> None:
         before = {} if has_moved else self._aligned
         self._aligned = {}
         for name, signal in published.rules.asked.items():
             held, old = published.held.get(name), before.get(name)
             if old is None or old.held is not held or old.signal is not signal:
-                old = self._aligned_signal(signal, held)
+                old = self._aligned_signal(signal, held, now_s)
             self._aligned[name] = old
         self._done = published
 
-    def _aligned_signal(self, signal: Signal, held: Held | None) -> _AlignedSignal:
+    def _aligned_signal(self, signal: Signal, held: Held | None, now_s: float) -> _AlignedSignal:
         if held is None:
             nothing = np.full(self._aligner.alive.shape, np.nan)
             nothing.flags.writeable = False
@@ -96,14 +107,21 @@ class Freezer:
             alignment = self._aligner.of_label(signal.label, held.keys)
         else:
             alignment = self._aligner.of_cluster(len(held.keys))
+        values, row_lag_s, stands_until_s = spread(held.values, alignment, np.nan), None, math.inf
+        if held.lags_s is not None:
+            spare_s = signal.max_age_s - max(now_s - held.as_of_s, 0.0)
+            values, row_lag_s, stands_s = aged_rows(values, held.lags_s, alignment, spare_s)
+            stands_until_s = now_s + stands_s
         return _AlignedSignal(
             signal,
             held,
             alignment,
-            spread(held.values, alignment, np.nan),
+            values,
             held.as_of_s,
             held.as_of_unix_s,
             held.is_suspect,
+            row_lag_s,
+            stands_until_s,
         )
 
     def _judge(self, published: Published) -> None:
@@ -113,7 +131,7 @@ class Freezer:
         nothing = np.zeros(self._aligner.alive.shape, dtype=np.bool_)
         nothing.flags.writeable = False
         reasons: dict[str, str] = {}
-        for rule in published.rules.rules:
+        for rule in published.rules.judged:
             aligned, trips = self._aligned.get(rule.signal), published.trips.get(rule.name)
             if rule.filter is None or aligned is None:
                 continue
@@ -124,7 +142,7 @@ class Freezer:
                     known = (trips, aligned.alignment, spread(trips.bits, aligned.alignment, False))
                 bits[rule.name] = known
                 if rule.signal not in self._absent:
-                    tripped[rule.name] = known[2]
+                    tripped[rule.name] = _where_measured(known[2], aligned)
             reason = self._valve(rule, aligned, tripped[rule.name])
             if reason:
                 reasons[rule.name] = reason
@@ -143,3 +161,11 @@ class Freezer:
         if bool(reason) != (rule.name in self._open):
             self._changes.append(ValveChange(rule.name, bool(reason), reason, n_refused, n_nodes))
         return reason
+
+
+def _where_measured(bits: BoolArray, aligned: _AlignedSignal) -> BoolArray:
+    """Return trip bits by row without those of rows whose samples have grown too old since they were set."""
+    if aligned.held is None or aligned.held.lags_s is None:
+        return bits
+    measured: BoolArray = bits & ~np.isnan(aligned.values)
+    return read_only(measured)

@@ -25,6 +25,8 @@ class Held:
         The last answer was doubtful; `values` are then those of the last good one, where that is in force.
     is_partial
         No good answer was in force, so `values` are those of a doubtful one.
+    lags_s
+        float64 (n_keys,), how much older than `as_of_s` each key's sample is; None where none is.
     """
 
     answer: SignalAnswer
@@ -33,6 +35,7 @@ class Held:
     as_of_s: float
     is_suspect: bool
     is_partial: bool
+    lags_s: FloatArray | None = None
 
     @property
     def as_of_unix_s(self) -> float:

@@ -23,6 +23,7 @@ from scheduler.model.views import NodeView
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
 from scheduler.signals.columns.freezing import Freezer
 from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels
+from scheduler.signals.columns.row_lags import key_lags
 from scheduler.signals.columns.trips import Trips, ValveChange, advance
 
 _LOG = logging.getLogger(__name__)
@@ -84,10 +85,10 @@ class SignalStore:
             old, old_signatures = self._published, self._signatures
             self._signatures = {name: signature(signal) for name, signal in rules.signals.items()}
             held = self._cached()
-            before = {rule.name: rule for rule in old.rules.rules if rule.filter is not None}
+            before = {rule.name: rule for rule in old.rules.judged if rule.filter is not None}
             changed = set(before)
             trips: dict[str, Trips] = {}
-            for rule in rules.rules:
+            for rule in rules.judged:
                 if rule.filter is None:
                     continue
                 known = before.get(rule.name)
@@ -143,10 +144,10 @@ class SignalStore:
             if self._answers.expire(now_s):
                 published = self._published
                 held = self._cached()
-                kept = {rule.name for rule in published.rules.rules if rule.signal in held}
+                kept = {rule.name for rule in published.rules.judged if rule.signal in held}
                 trips = {name: trips for name, trips in published.trips.items() if name in kept}
                 self._published = replace(published, held=held, trips=trips, generation=published.generation + 1)
-        return frozenset(rule.name for rule in published.rules.rules if rule.filter and rule.signal in newly)
+        return frozenset(rule.name for rule in published.rules.judged if rule.filter and rule.signal in newly)
 
     def freeze(self, nodes: NodeView, now_s: float) -> SignalTable:
         """Return rules, columns, trips and open valves for one cycle; only for the deciding thread.
@@ -186,13 +187,14 @@ class SignalStore:
             return None
         values.flags.writeable = False
         as_of_s = answer.evaluated_at_s - answer.lag_s
-        return Held(answer, keys, values, as_of_s, answer.is_suspect, is_partial=answer.is_suspect)
+        lags_s = key_lags(answer.lag_by_key, answer.lag_s, keys)
+        return Held(answer, keys, values, as_of_s, answer.is_suspect, is_partial=answer.is_suspect, lags_s=lags_s)
 
     def _republish(self, signal: str, before: Held | None, held: Held) -> frozenset[str]:
         old = self._published
         trips = dict(old.trips)
         changed = set()
-        for rule in old.rules.rules:
+        for rule in old.rules.judged:
             if rule.signal != signal or rule.filter is None:
                 continue
             bits = old.trips.get(rule.name) if before is not None else None
