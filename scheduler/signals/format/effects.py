@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing, Unit
+from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
 from scheduler.signals.format.report import Scope, got, is_broken
-from scheduler.signals.format.values import Measure, read_number, read_plain_number, read_word
-from scheduler.signals.format.yaml_nodes import Node, Scalar, Sequence
+from scheduler.signals.format.values import Measure, read_number, read_plain_number, read_share, read_word
+from scheduler.signals.format.yaml_nodes import Node, Sequence
 
 MAX_SCORE: Final = 100.0
 _POINTS_ADVICE: Final = "Write at least two pairs, as `[[0, 100], [0.5, 80], [1, 0]]`"
@@ -23,8 +23,8 @@ SCORE: Final = Shape(
 )
 
 
-def read_filter(node: Node | None, scope: Scope, measure: Measure) -> RuleFilter | None:
-    fields = read_fields(node, scope, FILTER)
+def read_filter(node: Node | None, scope: Scope, measure: Measure, shape: Shape = FILTER) -> RuleFilter | None:
+    fields = read_fields(node, scope, shape)
     if fields is None:
         return None
     limits = {name: read_number(fields.get(name), scope.inner(name), measure) for name in ("max", "min", "clear")}
@@ -41,7 +41,7 @@ def read_filter(node: Node | None, scope: Scope, measure: Measure) -> RuleFilter
         min=lowest,
         max_clear=clear if clear is not None and highest is not None else highest,
         min_clear=clear if clear is not None and lowest is not None else lowest,
-        valve=_valve(fields),
+        valve=read_share(fields.get("valve"), scope.inner("valve"), "the nodes"),
         missing=FilterMissing(missing) if missing else FilterMissing.ALLOW,
     )
 
@@ -62,18 +62,6 @@ def _check_clear(
         )
     elif lowest is not None and clear <= lowest:
         scope.problem(key, f"must be above min, got clear {clear:g} and min {lowest:g}. Write a value above {lowest:g}")
-
-
-def _valve(fields: Fields) -> float | None:
-    """Return a share of the nodes; `50%` is as good as 0.5."""
-    node, scope = fields.get("valve"), fields.scope.inner("valve")
-    is_percent = isinstance(node, Scalar) and node.value.endswith("%")
-    value = read_number(node, scope, Measure("", Unit.RATIO) if is_percent else None)
-    if value is not None and node is not None and not 0.0 < value <= 1.0:
-        scope.problem(
-            node, f"must be above 0 and at most 1, {got(node)}. Write a share of the nodes, as 0.5, or drop the line"
-        )
-    return value
 
 
 def read_score(node: Node | None, scope: Scope, measure: Measure) -> RuleScore | None:

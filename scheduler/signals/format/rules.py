@@ -7,14 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from scheduler.model.labels import is_label_key, is_label_value
-from scheduler.model.rules import MAX_WEIGHT, ByKind, Match, Rule, WeightSignal
+from scheduler.model.rules import MAX_WEIGHT, ByKind, Rule, WeightSignal
 from scheduler.signals.format import yaml_nodes
+from scheduler.signals.format.care import CARE, read_care
 from scheduler.signals.format.effects import read_curve, read_filter, read_score
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format.report import Scope, got, is_broken, nearest
+from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
+from scheduler.signals.format.matching import read_match
+from scheduler.signals.format.report import Scope, got, nearest
 from scheduler.signals.format.signals import Declared
-from scheduler.signals.format.values import Measure, read_any_text, read_plain_number, read_text, read_word
+from scheduler.signals.format.values import Measure, read_plain_number, read_text, read_word
 from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
 
 MAX_RULES: Final = 100
@@ -22,24 +23,18 @@ MAX_RULES: Final = 100
 DEFAULT_WEIGHT: Final = 1.0
 
 RULE: Final = Shape(
-    fields=("name", "match", "signal", "filter", "score", "weight", "mode"),
+    fields=("name", "match", "signal", "filter", "score", "weight", "mode", *CARE),
     required=("name", "signal"),
     later={
-        "share": "a share cap (share)",
-        "max_share": "a share cap (max_share)",
-        "cap": "a share cap (cap)",
         "hold": "a hold time (hold)",
         "inflight": "in-flight accounting (inflight)",
         "workload": "the Pod label of a workload signal (workload)",
         "pair": "the domains of a pair signal (pair)",
     },
 )
-MATCH: Final = Shape(fields=("namespaces", "labels"))
 WEIGHT: Final = Shape(fields=("signal", "points", "missing"), required=("signal", "points"))
 
-_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
-_NAMESPACE_GLOB: Final = re.compile(r"(?:[-a-z0-9*?]|\[!?[-a-z0-9]+\])+")
-_MAX_GLOB: Final = 253
+NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @dataclass(slots=True)
@@ -75,24 +70,25 @@ class RuleReader:
         if fields is None:
             return None
         name = self._name(fields)
-        signal = self._signal(fields.get("signal"), scope.inner("signal"))
+        signal = self.signal_of(fields.get("signal"), scope.inner("signal"))
         measure = Measure(signal.name, signal.unit) if signal else Measure("", None)
         _check_effects(fields, signal)
-        match = _match(fields.get("match"), scope.inner("match"))
+        match = read_match(fields.get("match"), scope.inner("match"))
         limits = read_filter(fields.get("filter"), scope.inner("filter"), measure)
         score = read_score(fields.get("score"), scope.inner("score"), measure)
         weight = self._weight(fields)
         _mode(fields.get("mode"), scope.inner("mode"))
+        care = read_care(fields)
         if len(scope.report.problems) > n_problems or name is None or signal is None or signal.signal is None:
             return None
-        return Rule(name, signal.name, match, limits, score, weight, where=scope.where(node))
+        return Rule(name, signal.name, match, limits, score, weight, max_share=care.max_share, where=scope.where(node))
 
     def _name(self, fields: Fields) -> str | None:
         node = fields.get("name")
         name = read_text(node, fields.scope.inner("name"))
         if name is None or node is None:
             return None
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             write = "Write lower-case letters, digits and `-`, at most 63, a letter or digit at both ends"
             fields.scope.inner("name").problem(node, f"not a rule's name, {got(node)}. {write}")
             return None
@@ -102,7 +98,8 @@ class RuleReader:
         self._places[name] = fields.scope.where(node)
         return name
 
-    def _signal(self, node: Node | None, scope: Scope) -> Declared | None:
+    def signal_of(self, node: Node | None, scope: Scope) -> Declared | None:
+        """Return the signal that `node` names."""
         name = read_text(node, scope)
         if name is None or node is None:
             return None
@@ -133,7 +130,7 @@ class RuleReader:
         fields = read_fields(node, scope, WEIGHT)
         if fields is None:
             return DEFAULT_WEIGHT
-        signal = self._signal(fields.get("signal"), scope.inner("signal"))
+        signal = self.signal_of(fields.get("signal"), scope.inner("signal"))
         if signal is not None and signal.by not in (ByKind.CLUSTER, None):
             what = f"a weight is one number for all nodes, and signal '{signal.name}' is `by: {signal.by}`"
             scope.inner("signal").problem(fields.at("signal"), f"{what}. Write a signal that is `by: cluster`")
@@ -172,41 +169,3 @@ def _mode(node: Node | None, scope: Scope) -> None:
         )
         return
     read_word(node, scope, ("enforce",))
-
-
-def _match(node: Node | None, scope: Scope) -> Match:
-    fields = read_fields(node, scope, MATCH)
-    if fields is None:
-        return Match()
-    namespaces = []
-    inner = scope.inner("namespaces")
-    write = 'Write globs, as `[shop, "shop-*"]`, or drop the line to match all'
-    for item in read_list(fields.get("namespaces"), inner, write) or ():
-        glob = read_text(item, inner)
-        if glob is not None and not (len(glob) <= _MAX_GLOB and _NAMESPACE_GLOB.fullmatch(glob)):
-            inner.problem(
-                item, f"not a glob over namespaces, {got(item)}. Write lower-case letters, digits, `-`, `*` and `?`"
-            )
-        elif glob is not None:
-            namespaces.append(glob)
-    return Match(tuple(namespaces), _labels(fields.get("labels"), scope.inner("labels")))
-
-
-def _labels(node: Node | None, scope: Scope) -> dict[str, str]:
-    labels: dict[str, str] = {}
-    mapping = read_mapping(node, scope, "Write `{tier: web}`, or drop the line to match all")
-    for key, value in mapping.entries if mapping else ():
-        if read_text(key, scope) is None or is_broken(value):
-            continue
-        if not is_label_key(key.value):
-            scope.problem(
-                key, f"not a label's key, {got(key)}. Write a name as Kubernetes allows it, as `app.kubernetes.io/name`"
-            )
-        text = read_any_text(value, scope.inner(clip(key.value)))
-        if text is not None and not is_label_value(text):
-            scope.problem(
-                value, f"not a label's value, {got(value)}. Write at most 63 letters, digits, `-`, `_` and `.`"
-            )
-        elif text is not None:
-            labels[key.value] = text
-    return labels
