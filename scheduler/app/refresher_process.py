@@ -51,8 +51,8 @@ from scheduler.serve.pages import Check
 from scheduler.serve.resources import ResourcesPage
 from scheduler.settings import Settings
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
+from scheduler.signals.asking.credentials import Access
 from scheduler.signals.asking.refresher import Refresher
-from scheduler.signals.asking.session import Access
 from scheduler.signals.loader import RuleLoader
 
 log = logging.getLogger(__name__)

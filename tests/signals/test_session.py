@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
+from scheduler.signals.asking.credentials import Access, SecretFile
 from scheduler.signals.asking.query_errors import (
     BadAnswer,
     CredentialsUnreadable,
@@ -21,7 +22,7 @@ from scheduler.signals.asking.query_errors import (
     TooMuchData,
     WrongResultType,
 )
-from scheduler.signals.asking.session import Access, Bounds, TokenFile
+from scheduler.signals.asking.session import Bounds
 from tests.signals.scripted import Clock, Exchange, always, scripted, vector
 from tests.support.pki import CertificateAuthority
 from tests.support.ports import free_port
@@ -219,13 +220,13 @@ def test_a_refused_token_is_read_again_and_sent_once_more(tmp_path: Path) -> Non
 def test_a_token_is_read_again_after_a_minute(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one")
-    token = TokenFile(path, clock)
-    assert token.token() == "one"
+    token = SecretFile.of_token(path, clock)
+    assert token.text() == "one"
     path.write_text("two")
     clock.now_s += 59.0
-    assert token.token() == "one"
+    assert token.text() == "one"
     clock.now_s += 1.0
-    assert token.token() == "two"
+    assert token.text() == "two"
 
 
 @pytest.mark.parametrize("content", [None, b"", b"two words", b"a\nb", b"\xff"])
@@ -234,7 +235,7 @@ def test_a_token_file_that_holds_no_token_is_an_error_of_its_own(tmp_path: Path,
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(CredentialsUnreadable, match="token"):
-        TokenFile(path, Clock()).token()
+        SecretFile.of_token(path, Clock()).text()
 
 
 def test_no_token_goes_to_where_a_redirect_points(tmp_path: Path) -> None:

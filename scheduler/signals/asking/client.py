@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -15,8 +15,11 @@ from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.util import Retry
 
 from scheduler.errors import ConfigError
+from scheduler.settings_prometheus import Flavor
+from scheduler.signals.asking import flavors
+from scheduler.signals.asking.credentials import Access
 from scheduler.signals.asking.query_errors import TooMuchData
-from scheduler.signals.asking.session import Access, Bounds, PrometheusSession, QueryAnswer, Series
+from scheduler.signals.asking.session import Bounds, PrometheusSession, QueryAnswer, Series
 
 _SERVER_TIMEOUT_S: Final = 4.0
 # The header Date is rounded down to a second, and another clock than ours has made it.
@@ -33,6 +36,7 @@ class ClientSettings:
     bounds: Bounds = field(default_factory=Bounds)
     max_series: int = 100_000
     n_connections: int = 8
+    flavor: Flavor = Flavor.PROMETHEUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,9 @@ def check_prometheus_url(url: str) -> str:
         problem = "port 0 is no port"
     elif parts.username is not None or parts.password is not None:
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        problem = "no user and password here, they would be shown in logs; use a token file or headers"
+        problem = (
+            "no user and password here, they would be shown in logs; use a token file, or a user with a password file"
+        )
     elif parts.query or parts.fragment:
         problem = "no query and no fragment"
     elif parts.path.rstrip("/").endswith(("/api", "/api/v1", "/api/v1/query")):
@@ -91,11 +97,12 @@ class PrometheusClient:
         url = check_prometheus_url(settings.url)
         self._settings = settings
         self._clock = clock
-        self._session = PrometheusSession(settings.access, settings.bounds, clock)
+        # What the user sets wins.
+        access = replace(settings.access, headers=flavors.headers(settings.flavor) | dict(settings.access.headers))
+        self._session = PrometheusSession(access, settings.bounds, clock, settings.n_connections)
         # Typed as Any: its parameters are annotated without the None that they allow.
         connect: Any = PrometheusConnect
         self._connect: Any = connect(url=url, session=self._session, retry=Retry(0), method="POST")
-        self._session.mount_api(url, settings.n_connections)
 
     def query(self, expr: str, lookback_s: float | None = None) -> QueryResult:
         """Evaluate `expr` now; a series whose last sample is older than `lookback_s` is not in the answer.
@@ -105,20 +112,14 @@ class PrometheusClient:
         QueryError
             See `signals.query_errors`.
         """
-        # One more than allowed: a truncated answer must not look like a complete one.
-        parameters = {
-            "timeout": f"{min(_SERVER_TIMEOUT_S, self._settings.bounds.read_s):g}s",
-            "limit": str(self._settings.max_series + 1),
-            "partial_response": "false",
-            "dedup": "true",
-        }
-        if lookback_s is not None:
-            parameters["lookback_delta"] = f"{max(round(lookback_s * 1000), 1)}ms"
+        settings = self._settings
+        timeout_s = min(_SERVER_TIMEOUT_S, settings.bounds.read_s)
+        along = flavors.parameters(settings.flavor, timeout_s, settings.max_series, lookback_s)
         sent_s = self._clock()
-        answer: QueryAnswer = self._connect.custom_query(expr, params=parameters)
+        answer: QueryAnswer = self._connect.custom_query(expr, params=along)
         received_s = self._clock()
-        if len(answer.series) > self._settings.max_series:
-            raise TooMuchData(f"more than {self._settings.max_series} series; aggregate in the query")
+        if len(answer.series) > settings.max_series:
+            raise TooMuchData(f"more than {settings.max_series} series; aggregate in the query")
         server_time_s = next((series.value[0] for series in answer.series if series.value), None)
         return QueryResult(
             series=answer.series,

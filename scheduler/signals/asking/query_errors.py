@@ -9,7 +9,7 @@ QueryError
 │   ├── ServerFailed        5xx, and not by this query
 │   └── QueryGivenUp        Prometheus itself ended it for its time
 ├── RedirectRefused         the address answers with another address
-├── CredentialsUnreadable   the token file cannot be read or holds no token
+├── CredentialsUnreadable   the file of a token, password or certificate cannot be used
 ├── BadAnswer               not what the API of Prometheus answers
 ├── WrongResultType         an answer, but no vector and no scalar
 └── TooMuchData             more series or bytes than are allowed
@@ -76,6 +76,9 @@ class QueryRejected(QueryError):
 
 class Unauthorized(QueryRejected):
     kind = "unauthorized"
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; it wants another token, user or tenant"
 
 
 class ServerFailed(QueryRejected):

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
-from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import requests
 import urllib3.exceptions
 from requests.adapters import HTTPAdapter
-from urllib3.util import Retry
 
 from scheduler.model.structs import MALFORMED_JSON
+from scheduler.signals.asking.credentials import Access, Authorization, Connections
 from scheduler.signals.asking.query_errors import (
     BadAnswer,
     CertificateRefused,
@@ -36,8 +36,7 @@ from scheduler.signals.asking.query_errors import (
 )
 
 _CHUNK_BYTES: Final = 1 << 16
-_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
-TOKEN_REREAD_S: Final = 60.0
+_ALERT: Final = re.compile(r"ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+|ACCESS_DENIED)")
 
 
 class Series(msgspec.Struct, gc=False):
@@ -70,6 +69,8 @@ class _Envelope(msgspec.Struct):
     error_type: str = msgspec.field(name="errorType", default="")
     error: str = ""
     warnings: tuple[str, ...] | None = None
+    is_partial: bool = msgspec.field(name="isPartial", default=False)
+    """Of a cluster of VictoriaMetrics, which says so in no warning."""
 
 
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
@@ -90,42 +91,6 @@ class Bounds:
     max_bytes: int = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """With what to present ourselves, and whom to trust; `ca_file` replaces the system's authorities."""
-
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    bearer_token_file: Path | None = None
-    ca_file: Path | None = None
-
-
-class TokenFile:
-    """A bearer token that others rotate: read again after a minute, or when a server refuses it."""
-
-    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
-        self._path = path
-        self._clock = clock
-        self._token = ""
-        self._read_at_s = -TOKEN_REREAD_S
-
-    def token(self) -> str:
-        if not self._token or self._clock() - self._read_at_s >= TOKEN_REREAD_S:
-            self.reread()
-        return self._token
-
-    def reread(self) -> bool:
-        """Read now; return whether the token is another one."""
-        try:
-            text = self._path.read_text(encoding="ascii").strip()
-        except (OSError, ValueError) as error:
-            raise CredentialsUnreadable(f"token file {self._path} cannot be read: {error}") from error
-        if not _TOKEN.fullmatch(text):
-            raise CredentialsUnreadable(f"token file {self._path} holds no token: it must be one word on one line")
-        is_new = text != self._token
-        self._token, self._read_at_s = text, self._clock()
-        return is_new
-
-
 class PrometheusResponse(requests.Response):
     """A response whose `json()` is typed, in the nesting in which prometheus-api-client looks for a result."""
 
@@ -134,22 +99,27 @@ class PrometheusResponse(requests.Response):
 
 
 class PrometheusSession(requests.Session):
-    """A session for one Prometheus, shared by threads: nothing of it changes after construction."""
+    """A session for one Prometheus, shared by threads."""
 
-    def __init__(self, access: Access, bounds: Bounds, clock: Callable[[], float]) -> None:
+    def __init__(self, access: Access, bounds: Bounds, clock: Callable[[], float], n_connections: int) -> None:
         super().__init__()
         self.trust_env = False
         self.verify = str(access.ca_file) if access.ca_file else True
+        self.cert = (str(access.cert_file), str(access.key_file)) if access.cert_file and access.key_file else None
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         self._headers = {"Accept-Encoding": "identity", "User-Agent": "vane", **access.headers}
-        self._token_file = TokenFile(access.bearer_token_file, clock) if access.bearer_token_file else None
+        self._authorization = Authorization(access, clock)
+        self._connections = Connections(access, n_connections)
         self._bounds = bounds
         self._clock = clock
 
-    def mount_api(self, url: str, n_connections: int) -> None:
-        """Use our own adapter below `url`/api/; prometheus-api-client mounts one that retries at `url`."""
-        adapter = HTTPAdapter(pool_connections=1, pool_maxsize=n_connections, max_retries=Retry(0), pool_block=True)
-        self.mount(f"{url}/api/", adapter)
+    def get_adapter(self, url: str | bytes) -> HTTPAdapter:
+        """Return our own adapter, whatever is mounted: prometheus-api-client mounts one that retries."""
+        return self._connections.adapter()
+
+    def close(self) -> None:
+        super().close()
+        self._connections.close()
 
     def request(self, method: str | bytes, url: str | bytes, *_args: Any, **options: Any) -> requests.Response:
         """Ask with the parameters in the form body and the whole answer read.
@@ -164,19 +134,17 @@ class PrometheusSession(requests.Session):
         options["allow_redirects"] = False
         options["stream"] = True
         response = self._send_bounded("POST", url, options)
-        if response.status_code == requests.codes.unauthorized and self._token_file and self._token_file.reread():
+        if response.status_code == requests.codes.unauthorized and self._authorization.reread():
             response = self._send_bounded("POST", url, options)
         if response.is_redirect or 300 <= response.status_code < 400:
-            target = response.headers.get("Location", "")
+            target = _without_secrets(response.headers.get("Location", ""))
             raise RedirectRefused(f"HTTP {response.status_code}, redirected to {target!r}; give that address instead")
         if response.status_code != requests.codes.ok:
             raise _rejection(response)
         return response
 
     def _send_bounded(self, method: str, url: str | bytes, options: dict[str, Any]) -> PrometheusResponse:
-        headers = dict(self._headers)
-        if self._token_file:
-            headers["Authorization"] = f"Bearer {self._token_file.token()}"
+        headers = self._headers | self._authorization.header()
         deadline_s = self._clock() + self._bounds.deadline_s
         try:
             with super().request(method, url, **{**options, "headers": headers}) as response:
@@ -187,9 +155,11 @@ class PrometheusSession(requests.Session):
             # Its text would show the value, which may be a password.
             raise CredentialsUnreadable("a header's value is none that HTTP can carry") from None
         except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
-            raise CertificateRefused(_root(error)) from error
+            raise CertificateRefused(_certificate_words(_root(error))) from error
         except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
             raise PrometheusUnreachable(_root(error)) from error
+        except OSError as error:  # requests looks for the files of certificates itself
+            raise CredentialsUnreadable(f"certificate files cannot be used: {error}") from error
         answer = PrometheusResponse()
         answer.__dict__.update(response.__dict__)
         answer.__dict__.update(_content=body, _content_consumed=True)
@@ -232,7 +202,8 @@ def parse_answer(body: bytes, date: str = "") -> QueryAnswer:
             raise WrongResultType(f"got a {kind!r}; write an expression that gives one number per series")
     except MALFORMED_JSON as error:
         raise BadAnswer(f"not an answer of Prometheus: {error}; it begins {body[:60]!r}") from error
-    return QueryAnswer(kind, series, envelope.warnings or (), _unix_seconds(date))
+    warnings = (envelope.warnings or ()) + (("the server calls its answer partial",) if envelope.is_partial else ())
+    return QueryAnswer(kind, series, warnings, _unix_seconds(date))
 
 
 def _unix_seconds(date: str) -> float | None:
@@ -249,6 +220,24 @@ def _rejection(response: requests.Response) -> QueryRejected:
         words = response.content[:120].decode(errors="replace").strip()
         return rejection(response.status_code, "", words or str(response.reason))
     return rejection(response.status_code, envelope.error_type, envelope.error[:500])
+
+
+def _without_secrets(address: str) -> str:
+    """Return an address without user, password and query, which may hold what lets in."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
+
+
+def _certificate_words(reason: str) -> str:
+    """Return which of the two sides does not trust the other, and what to mend."""
+    if _ALERT.search(reason):
+        return f"{reason}: the server wants another client certificate; mend certFile and keyFile"
+    if "VERIFY_FAILED" in reason:
+        return f"{reason}: the server's certificate is not trusted; give its authority as caFile"
+    return f"{reason}; see certFile, keyFile and caFile"
 
 
 def _root(error: BaseException) -> str:
