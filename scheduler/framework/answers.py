@@ -105,14 +105,22 @@ def score_terms(plugin: Plugin, found: Any) -> list[ScoreTerm]:
     return terms
 
 
-def term_weight(plugin: Plugin, term: ScoreTerm, profile_weight: int) -> float:
-    """Return a term's weight, finite and 0..100."""
+def term_weight(plugin: Plugin, term: ScoreTerm, profile_weight: int | None) -> float:
+    """Return a term's weight, finite and 0..100; without a weight of the profile it must bring one."""
     given: Any = term.weight
     weight = profile_weight if given is None else given
     # Written so that NaN fails: no comparison with it is True.
     if not isinstance(weight, int | float | np.integer | np.floating) or not 0 <= weight <= MAX_WEIGHT:
         raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight!r} for {term.name!r}')
     return float(weight)
+
+
+def term_share(plugin: Plugin, term: ScoreTerm) -> float | None:
+    """Return the cap of a term's weight, above 0 and at most 1, or None."""
+    share: Any = term.max_share
+    if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns share {share!r} for {term.name!r}')
+    return None if share is None else float(share)
 
 
 def scores(plugin: Plugin, found: Any, n: int, point: str = "Score") -> IntArray | FloatArray:

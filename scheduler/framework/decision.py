@@ -14,8 +14,9 @@ from scheduler.model.pods import PodInfo
 class WeighedTerm:
     """One plugin's or rule's part of the total, over the feasible nodes.
 
-    The columns may reach over all rows, then `rows` picks the feasible ones from them: most terms are looked
-    at for a few nodes only, or never.
+    The columns may reach over all rows (`is_column`), then `rows` picks the feasible ones from them: most terms are
+    looked at for a few nodes only, or never. `weight` is the effective one, `written_weight` the one before the cap
+    that `max_share` sets; it is None where nothing is capped.
     """
 
     plugin: str
@@ -25,6 +26,9 @@ class WeighedTerm:
     value_column: IntArray | FloatArray
     contribution_column: IntArray
     rows: Rows
+    is_column: bool
+    written_weight: float
+    max_share: float | None
 
     @property
     def raw(self) -> IntArray | FloatArray:

@@ -157,6 +157,9 @@ class PreScorePlugin(Plugin, ABC):
 
 
 class ScorePlugin(Plugin, ABC):
+    brings_weights: ClassVar[bool] = False
+    """Whether each of its terms brings a weight of its own: what the profile says of its weight then counts nowhere."""
+
     @abstractmethod
     def score(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return raw scores of the feasible nodes. `state` is PreScore's, else PreFilter's."""

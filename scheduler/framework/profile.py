@@ -83,6 +83,11 @@ class Profile:
     followers: tuple[Plugin, ...]
 
     @property
+    def fixed_weight(self) -> float:
+        """The sum of the weights of all score plugins whose terms do not bring their own."""
+        return float(sum(weight for plugin, weight in self.score if not plugin.brings_weights))
+
+    @property
     def kinds(self) -> frozenset[str]:
         """The kinds of objects to watch: nodes and Pods, what plugins look up and what their events are about."""
         asked = {interest.resource for interests in self.events.values() for interest in interests}

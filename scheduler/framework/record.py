@@ -12,6 +12,7 @@ from scheduler.framework.rule_reading import read_column
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
+from scheduler.model.signals import Freshness
 from scheduler.model.snapshot import Snapshot
 
 BEST_NODES = 20
@@ -33,13 +34,17 @@ class RefusalCount:
 
 @dataclass(frozen=True, slots=True)
 class TermRecord:
-    """One term over the best nodes: normalised values 0..100, and contributions in thousandths."""
+    """One term over the best nodes: normalised values 0..100, and contributions in thousandths.
+
+    `weight` is what it weighed in this decision, `written_weight` what the rule or the profile says.
+    """
 
     plugin: str
     name: str
     weight: float
     values: IntArray | FloatArray
     contribution: IntArray
+    written_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +167,15 @@ def _count(refusal: Refusal) -> RefusalCount:
 
 def _term(term: WeighedTerm, top: IntArray) -> TermRecord:
     values, contribution = term.at(top)
-    return TermRecord(term.plugin, term.name, term.weight, values, contribution)
+    return TermRecord(term.plugin, term.name, term.weight, values, contribution, term.written_weight)
 
 
 def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
+    if rule.label_match is not None:
+        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, float("nan"))
     signal = snapshot.signals.rules.signals[rule.signal]
     column = read_column(rule, pod, snapshot)
     if column is None:
-        return RuleUse(rule.name, rule.signal, signal.expr, "absent", float("inf"), float("nan"))
+        return RuleUse(rule.name, rule.signal, signal.source, "absent", float("inf"), float("nan"))
     value = float(column.values[row]) if row >= 0 else float("nan")
-    return RuleUse(rule.name, rule.signal, signal.expr, column.freshness.value, column.age_s, value)
+    return RuleUse(rule.name, rule.signal, signal.source, column.freshness.value, column.age_s, value)

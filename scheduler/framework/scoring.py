@@ -1,7 +1,8 @@
 """The score phase: PreScore, Score, NormalizeScore, weights, the choice.
 
 Arithmetic is integer: a contribution is rint(1000 · weight · score) thousandths as int64, and the total is
-their sum, so that parts add up exactly and a replay on another CPU is equal.
+their sum, so that parts add up exactly and a replay on another CPU is equal. Weights that terms bring are capped first
+(`framework.shares`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.errors import PluginError
-from scheduler.framework.answers import check_range, raised, score_terms, scores, term_weight
+from scheduler.framework.answers import check_range, raised, score_terms, scores, term_share, term_weight
 from scheduler.framework.decision import WeighedTerm
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Profile
+from scheduler.framework.shares import capped_weights
 from scheduler.framework.status import Code, ScoreTerm, Status
 from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
 from scheduler.model.hashing import mix64
@@ -23,6 +25,8 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 
 THOUSANDTHS = 1000
+
+PluginTerm = tuple[ScorePlugin, ScoreTerm]
 
 
 def score_phase(
@@ -32,29 +36,42 @@ def score_phase(
     feasible: IntArray,
     states: Mapping[str, object],
     observer: Observer,
+    joining: Sequence[PluginTerm] = (),
 ) -> tuple[tuple[WeighedTerm, ...], IntArray]:
-    """Return every term over the feasible rows and their int64 sum in thousandths."""
+    """Return every term over the feasible rows and their int64 sum in thousandths.
+
+    `joining` are terms with weights of their own that count beside those that the plugins return.
+    """
     rows: Rows = slice(None) if len(feasible) == snapshot.nodes.n_rows else feasible
     scored, skipped = _run_prescore(pod, snapshot, profile, rows, observer)
     observer.lap("PreScore", SUCCESS)
     terms: list[WeighedTerm] = []
-    total: IntArray = np.zeros(len(feasible), dtype=np.int64)
-    columns: IntArray = np.zeros(snapshot.nodes.n_rows, dtype=np.int64)
+    bringing: list[PluginTerm] = list(joining)
     for plugin, weight in profile.score:
         if plugin.name in skipped:
             continue
         state = scored[plugin.name] if plugin.name in scored else states.get(plugin.name)
-        for term in _call_score(plugin, state, pod, snapshot, rows):
-            if term.is_column:
-                terms.append(_weigh_column(plugin, term, weight, snapshot, rows))
-                columns += terms[-1].contribution_column
-            else:
-                terms.append(_weigh(plugin, term, weight, len(feasible)))
-                total += terms[-1].contribution_column
+        found = _call_score(plugin, state, pod, snapshot, rows)
+        if plugin.brings_weights:
+            bringing += [(plugin, term) for term in found]
+        else:
+            terms += [_weigh(plugin, term, term_weight(plugin, term, weight), snapshot, rows) for term in found]
         observer.ran("Score", plugin.name, SUCCESS)
-    total += columns[rows]
+    terms += _weigh_capped(bringing, profile.fixed_weight, snapshot, rows)
     observer.lap("Score", SUCCESS)
-    return tuple(terms), total
+    return tuple(terms), _sum(terms, len(feasible), snapshot.nodes.n_rows, rows)
+
+
+def _sum(terms: Sequence[WeighedTerm], n_feasible: int, n_rows: int, rows: Rows) -> IntArray:
+    total: IntArray = np.zeros(n_feasible, dtype=np.int64)
+    columns: IntArray = np.zeros(n_rows, dtype=np.int64)
+    for term in terms:
+        if term.is_column:
+            columns += term.contribution_column
+        else:
+            total += term.contribution_column
+    total += columns[rows]
+    return total
 
 
 def choose(total: IntArray, feasible: IntArray, name_hash: HashArray, seed: int) -> tuple[int, IntArray]:
@@ -105,8 +122,36 @@ def _call_score(
         raise raised(plugin, "Score", error) from error
 
 
-def _weigh(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, n_feasible: int) -> WeighedTerm:
-    weight = term_weight(plugin, term, profile_weight)
+def _weigh_capped(
+    bringing: Sequence[PluginTerm], fixed_weight: float, snapshot: Snapshot, rows: Rows
+) -> list[WeighedTerm]:
+    """Weigh the terms that bring weights of their own, none above its share."""
+    written = [term_weight(plugin, term, None) for plugin, term in bringing]
+    weights = capped_weights(fixed_weight, written, [term_share(plugin, term) for plugin, term in bringing])
+    return [
+        _weigh(plugin, term, weight, snapshot, rows) for (plugin, term), weight in zip(bringing, weights, strict=True)
+    ]
+
+
+def _weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapshot, rows: Rows) -> WeighedTerm:
+    """Return a term with the weight that it has in this decision."""
+    written = weight if term.weight is None else float(term.weight)
+    if not term.is_column:
+        values = _normalized(plugin, term, snapshot.nodes.n_rows if isinstance(rows, slice) else len(rows))
+        column, rows = _contribution(values, weight), slice(None)
+    else:
+        values = scores(plugin, term.values, snapshot.nodes.n_rows)
+        column = snapshot.memo.get(
+            ("contribution", plugin.name, term.name, weight),
+            (values,),
+            lambda: _checked_contribution(plugin, values, weight),
+        )
+    return WeighedTerm(
+        plugin.name, term.name, weight, term.values, values, column, rows, term.is_column, written, term.max_share
+    )
+
+
+def _normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArray | FloatArray:
     scores(plugin, term.values, n_feasible)
     try:
         normalized = plugin.normalize(term)
@@ -114,21 +159,12 @@ def _weigh(plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, n_feasible
         raise raised(plugin, "NormalizeScore", error) from error
     values = scores(plugin, normalized, n_feasible, "NormalizeScore")
     check_range(plugin, values)
-    return WeighedTerm(plugin.name, term.name, weight, term.values, values, _contribution(values, weight), slice(None))
+    return values
 
 
-def _weigh_column(
-    plugin: ScorePlugin, term: ScoreTerm, profile_weight: int, snapshot: Snapshot, rows: Rows
-) -> WeighedTerm:
-    weight = term_weight(plugin, term, profile_weight)
-    values = scores(plugin, term.values, snapshot.nodes.n_rows)
-
-    def contribution() -> IntArray:
-        check_range(plugin, values)
-        return _contribution(values, weight)
-
-    column = snapshot.memo.get(("contribution", plugin.name, term.name, weight), (values,), contribution)
-    return WeighedTerm(plugin.name, term.name, weight, values, values, column, rows)
+def _checked_contribution(plugin: ScorePlugin, values: IntArray | FloatArray, weight: float) -> IntArray:
+    check_range(plugin, values)
+    return _contribution(values, weight)
 
 
 def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:

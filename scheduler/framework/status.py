@@ -118,7 +118,8 @@ class ScoreTerm:
     """One contribution to the total, before normalisation.
 
     `values` is int64 or float64 (len(rows),); after `normalize` it must lie in 0..100. `weight` None means the
-    plugin's weight in the profile; a rule brings its own (finite, 0..100).
+    plugin's weight in the profile; a rule brings its own (finite, 0..100), of a plugin that says `brings_weights`.
+    `max_share`, above 0 and at most 1, caps such a weight: its part of the sum of all weights (`framework.shares`).
 
     `is_column`: `values` is a finished column instead, (n_rows,) over all rows and within 0..100 everywhere, that
     is never written again and stays the same object as long as it holds: it is weighed once, not in each cycle.
@@ -128,3 +129,4 @@ class ScoreTerm:
     values: IntArray | FloatArray
     weight: float | None = None
     is_column: bool = False
+    max_share: float | None = None

@@ -87,6 +87,20 @@ def test_another_valve_is_refused(text: str) -> None:
     assert "filter, valve: must be" in refusal(filter=f"{{max: 1, valve: {text}}}")
 
 
+@pytest.mark.parametrize(("text", "share"), [("40%", 0.4), ("0.4", 0.4), ("100%", 1.0), ("1", 1.0)])
+def test_a_share_cap_is_read(text: str, share: float) -> None:
+    assert rule(score="{best: 0, worst: 1}", max_share=text).max_share == share
+
+
+def test_a_share_cap_is_thirty_percent_unless_written() -> None:
+    assert rule(score="{best: 0, worst: 1}").max_share == 0.3
+
+
+@pytest.mark.parametrize("text", ["0", "-5%", "1.1", "130%", "30ms", "half"])
+def test_another_share_is_refused(text: str) -> None:
+    assert "max_share: must be" in refusal(score="{best: 0, worst: 1}", max_share=text)
+
+
 def test_points_are_a_curve() -> None:
     read = rule(score="{points: [[0, 100], [50%, 80], [1, 0]]}").score
     assert read == RuleScore(Curve((0.0, 0.5, 1.0), (100.0, 80.0, 0.0)))

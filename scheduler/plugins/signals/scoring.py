@@ -7,12 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from scheduler.framework.inflight import InflightPods
+from scheduler.framework.inflight_column import question_of
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
 from scheduler.framework.rule_reading import read_column
 from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Curve, Rule, RuleScore, ScoreMissing, WeightSignal
+from scheduler.model.rules import ByKind, Curve, Rule, RuleScore, ScoreMissing, WeightSignal
 from scheduler.model.signals import Freshness, SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 
@@ -25,6 +27,9 @@ _FEW_POINTS = 4
 class SignalScore(PreScorePlugin, ScorePlugin):
     """Scores nodes by each rule's curve over its signal; every rule is a term of its own, with its weight."""
 
+    brings_weights = True
+    indexes = (InflightPods,)
+
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
         """Return the rules that score this Pod."""
         rules = snapshot.signals.rules.rules
@@ -34,7 +39,11 @@ class SignalScore(PreScorePlugin, ScorePlugin):
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         return tuple(
             ScoreTerm(
-                rule.name, scores_of(rule, pod, snapshot), rule_weight(rule.weight, snapshot.signals), is_column=True
+                rule.name,
+                scores_of(rule, pod, snapshot),
+                rule_weight(rule.weight, snapshot.signals),
+                is_column=True,
+                max_share=rule.max_share,
             )
             for rule in state
         )
@@ -48,11 +57,35 @@ def scores_of(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray
     score, column, alive = rule.score, read_column(rule, pod, snapshot), snapshot.nodes.alive
     if score is None:
         raise ValueError(f"rule {rule.name!r} has no score")
-    if column is None or column.freshness is not Freshness.FRESH:
+    if column is None or not column.is_evenly_fresh:
         return rule_scores(score, column, alive)
     # Columns are aligned anew whenever a row gains or loses its node, so `alive` is part of their identity.
     sources = (rule, column.values)
+    if column.inflight is not None:
+        return _scores_with_inflight(rule, score, column, snapshot)
     return snapshot.memo.get(("rule-scores", rule.name), sources, lambda: rule_scores(score, column, alive))
+
+
+def _scores_with_inflight(rule: Rule, score: RuleScore, column: SignalColumn, snapshot: Snapshot) -> FloatArray:
+    """Return `rule_scores` of a fresh column; from one Pod to the next only the rows that have changed are new.
+
+    A node without a sample gets what depends on all the others, so then all rows are.
+    """
+    values, alive, memo = column.values, snapshot.nodes.alive, snapshot.memo
+    is_measured = memo.get(("is-measured", rule.signal), (values,), lambda: not (np.isnan(values) & alive).any())
+    question = question_of(column, snapshot) if is_measured and column.signal.by is ByKind.NODE else None
+    if question is None:
+        return rule_scores(score, column, alive)
+    expected = column.expected
+
+    def renewed(rows: Rows) -> FloatArray:
+        scores = _on_curve(score.curve, expected[rows])
+        np.copyto(scores, NEUTRAL_SCORE, where=np.isnan(scores))  # tombstones
+        return scores
+
+    # What the scores are made from, as one object: a key by which nothing else can be meant.
+    key = memo.get(("inflight-scores", rule.name), (rule, question), object)
+    return snapshot.by_row(key, renewed)
 
 
 def rule_weight(weight: float | WeightSignal, signals: SignalTable) -> float:
@@ -72,7 +105,8 @@ def rule_scores(score: RuleScore, column: SignalColumn | None, alive: BoolArray)
 
     A fading signal draws the scores towards neutral, never the weight towards zero: a rule must not lose its
     say bit by bit. Neutral is the median over all nodes that have a sample, not only the feasible ones, so
-    that a node's score does not depend on who else is looked at.
+    that a node's score does not depend on who else is looked at. A node whose sample alone has grown too old to be
+    fresh fades alone, and what it once was never lifts it above those that are known.
 
     Parameters
     ----------
@@ -88,18 +122,37 @@ def rule_scores(score: RuleScore, column: SignalColumn | None, alive: BoolArray)
     """
     if column is None or column.freshness is Freshness.ABSENT:
         return np.full(len(alive), _missing_score(score, NEUTRAL_SCORE))
-    scores = _on_curve(score.curve, column.values)
+    scores = _on_curve(score.curve, column.expected)
     missing = np.isnan(scores)
-    confidence = column.confidence
+    confidence, by_row = column.confidence, column.row_confidence
     # The median costs as much as all the rest; with every node measured and fresh nobody asks for it.
-    needs_neutral = confidence < 1.0 or bool((missing & alive).any())
-    neutral = _median(scores[alive & ~missing]) if needs_neutral else NEUTRAL_SCORE
-    if confidence < 1.0:
+    needs_neutral = confidence < 1.0 or by_row is not None or bool((missing & alive).any())
+    neutral = _median(scores[_telling(column, alive & ~missing)]) if needs_neutral else NEUTRAL_SCORE
+    if by_row is not None:
+        # Only where it fades: taking neutral off and putting it back may step over 100 by a hair.
+        faded = neutral + by_row * (scores - neutral)
+        np.minimum(faded, neutral, out=faded, where=_is_outdated(column, by_row))
+        np.copyto(scores, faded, where=by_row < 1.0)
+    elif confidence < 1.0:
         scores -= neutral
         scores *= confidence
         scores += neutral
     np.copyto(scores, _missing_score(score, neutral), where=missing)
     return scores
+
+
+def _telling(column: SignalColumn, measured: BoolArray) -> BoolArray:
+    """Return bool (n_rows,): the measured nodes that say what is usual, those with the newest samples."""
+    if column.row_lag_s is None:
+        return measured
+    newest: BoolArray = measured & (column.row_lag_s == 0.0)
+    return newest if newest.any() else measured
+
+
+def _is_outdated(column: SignalColumn, confidence: FloatArray) -> BoolArray:
+    """Return bool (n_rows,), True for nodes whose own sample is no longer fresh while others' may be."""
+    outdated: BoolArray = np.zeros(confidence.shape, dtype=np.bool_)
+    return outdated if column.row_lag_s is None else (column.row_lag_s > 0.0) & (confidence < 1.0)
 
 
 def _missing_score(score: RuleScore, neutral: float) -> float:

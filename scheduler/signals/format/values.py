@@ -127,6 +127,17 @@ def read_plain_number(node: Node | None, scope: Scope, lowest: float, highest: f
     return value
 
 
+def read_share(node: Node | None, scope: Scope, whole: str) -> float | None:
+    """Return a share of `whole`, above 0 and at most 1; `50%` is as good as 0.5."""
+    is_percent = isinstance(node, Scalar) and node.value.endswith("%")
+    value = read_number(node, scope, Measure("", Unit.RATIO) if is_percent else None)
+    if value is not None and node is not None and not 0.0 < value <= 1.0:
+        scope.problem(
+            node, f"must be above 0 and at most 1, {got(node)}. Write a share of {whole}, as 0.5, or drop the line"
+        )
+    return value
+
+
 def read_number(node: Node | None, scope: Scope, measure: Measure | None) -> float | None:
     """Return a finite number, converted to the unit of `measure`; without a measure there may be no suffix."""
     if node is None or is_broken(node):
