@@ -12,11 +12,16 @@ from scheduler.signals.format.yaml_nodes import Node, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The fields of one kind of mapping; `later` maps a planned field to what it is in words."""
+    """The fields of one kind of mapping.
+
+    `later` maps a planned field to what it is in words, `refused` one that has its place elsewhere to why, and what
+    to write.
+    """
 
     fields: tuple[str, ...]
     required: tuple[str, ...] = ()
     later: Mapping[str, str] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,9 @@ def _refuse(key: Scalar, scope: Scope, shape: Shape) -> None:
         return
     if key.value in shape.later:
         scope.problem(key, f"not built yet: {shape.later[key.value]}, got '{key.value}'. Drop the field")
+        return
+    if key.value in shape.refused:
+        scope.inner(key.value).problem(key, shape.refused[key.value])
         return
     known = f"Write one of: {', '.join(shape.fields)}"
     scope.problem(key, f"unknown field, {got(key)}{nearest(key.value, shape.fields)}. {known}")

@@ -9,9 +9,11 @@ from typing import Final
 
 from scheduler.model.rules import MAX_WEIGHT, ByKind, Rule, WeightSignal
 from scheduler.signals.format import yaml_nodes
+from scheduler.signals.format.built_in import check_limits
 from scheduler.signals.format.care import CARE, read_care
 from scheduler.signals.format.effects import read_curve, read_filter, read_score
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
+from scheduler.signals.format.label_match import read_label_match
 from scheduler.signals.format.matching import read_match
 from scheduler.signals.format.report import Scope, got, nearest
 from scheduler.signals.format.signals import Declared
@@ -23,8 +25,8 @@ MAX_RULES: Final = 100
 DEFAULT_WEIGHT: Final = 1.0
 
 RULE: Final = Shape(
-    fields=("name", "match", "signal", "filter", "score", "weight", "mode", *CARE),
-    required=("name", "signal"),
+    fields=("name", "match", "signal", "filter", "score", "weight", "label_match", "mode", *CARE),
+    required=("name",),
     later={
         "hold": "a hold time (hold)",
         "inflight": "in-flight accounting (inflight)",
@@ -70,6 +72,7 @@ class RuleReader:
         if fields is None:
             return None
         name = self._name(fields)
+        label_match = read_label_match(fields)
         signal = self.signal_of(fields.get("signal"), scope.inner("signal"))
         measure = Measure(signal.name, signal.unit) if signal else Measure("", None)
         _check_effects(fields, signal)
@@ -79,9 +82,15 @@ class RuleReader:
         weight = self._weight(fields)
         _mode(fields.get("mode"), scope.inner("mode"))
         care = read_care(fields)
-        if len(scope.report.problems) > n_problems or name is None or signal is None or signal.signal is None:
+        measured = signal.signal if signal else None
+        if measured is not None:
+            check_limits(fields, measured)
+        if len(scope.report.problems) > n_problems or name is None or (measured is None and label_match is None):
             return None
-        return Rule(name, signal.name, match, limits, score, weight, max_share=care.max_share, where=scope.where(node))
+        read = measured.name if measured else ""
+        return Rule(
+            name, read, match, limits, score, weight, label_match, max_share=care.max_share, where=scope.where(node)
+        )
 
     def _name(self, fields: Fields) -> str | None:
         node = fields.get("name")
@@ -134,6 +143,9 @@ class RuleReader:
         if signal is not None and signal.by not in (ByKind.CLUSTER, None):
             what = f"a weight is one number for all nodes, and signal '{signal.name}' is `by: {signal.by}`"
             scope.inner("signal").problem(fields.at("signal"), f"{what}. Write a signal that is `by: cluster`")
+        if signal is not None and signal.signal is not None and signal.signal.built_in is not None:
+            what = f"a weight follows what a Prometheus says, and signal '{signal.name}' is built in"
+            scope.inner("signal").problem(fields.at("signal"), f"{what}. Write a signal with an `expr`")
         measure = Measure(signal.name, signal.unit) if signal else Measure("", None)
         curve = read_curve(fields.get("points"), scope.inner("points"), measure)
         missing = read_plain_number(fields.get("missing"), scope.inner("missing"), 0.0, MAX_WEIGHT)
@@ -151,6 +163,10 @@ def _label(node: Node, number: int) -> str:
 
 
 def _check_effects(fields: Fields, signal: Declared | None) -> None:
+    if "label_match" in fields:
+        return
+    if "signal" not in fields:
+        fields.scope.problem(fields.node, "`signal` is missing. Write `signal: …`")
     if "filter" not in fields and "score" not in fields:
         fields.scope.problem(
             fields.node, "neither filter nor score: the rule does nothing. Write at least one of the two"

@@ -8,6 +8,7 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
+from scheduler.signals.format.built_in import is_built_in, read_built_in
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.querying import read_query, read_server, read_window
@@ -25,18 +26,13 @@ SIGNAL: Final = Shape(
     fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce", "inflight", "window", "server"),
     required=("expr",),
     later={
-        "count": "the built-in signal count",
-        "requested": "the built-in signal requested",
-        "allocatable": "the built-in signal allocatable",
-        "pods": "the built-in signal pods",
-        "history": "the built-in signal history",
         "smoothing": "smoothing of samples (smoothing)",
         "smooth": "smoothing of samples (smooth)",
         "dialect": "a dialect per signal (dialect)",
         "lag": "a written lag (lag)",
     },
+    refused={"history": "history is the window of a count. Write `count: {same: [app], window: 1h}`"},
 )
-_BUILT_IN: Final = ("count", "requested", "allocatable", "pods", "history")
 _BY_LATER: Final = {
     "gpu": "signals by node and card (by: gpu)",
     "workload": "signals by workload and node (by: workload)",
@@ -85,7 +81,9 @@ def read_signals(node: Node | None, scope: Scope, declared: dict[str, Declared])
 def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
     n_problems = len(scope.report.problems)
     where = scope.where(key)
-    fields = read_fields(body, scope, _shape_of(body))
+    if is_built_in(body):
+        return Declared(key.value, where, *read_built_in(key, body, scope))
+    fields = read_fields(body, scope, SIGNAL)
     if fields is None:
         return Declared(key.value, where, None, None, None)
     unit_word = read_word(fields.get("unit"), scope.inner("unit"), list(Unit))
@@ -117,12 +115,6 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         where=where,
     )
     return Declared(key.value, where, signal, unit, by)
-
-
-def _shape_of(body: Node) -> Shape:
-    """A built-in signal has no `expr`; that it is not built yet is said once, not twice."""
-    names = {key.value for key, _ in body.entries} if hasattr(body, "entries") else set()
-    return Shape(SIGNAL.fields, (), SIGNAL.later) if names & set(_BUILT_IN) else SIGNAL
 
 
 def _by(fields: Fields) -> tuple[ByKind | None, str]:
