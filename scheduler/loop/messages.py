@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
+from scheduler.loop.signal_listing import SignalsQuery
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 
@@ -51,6 +52,14 @@ class DecisionsAsked:
 
     after: int | None
     limit: int
+    reply: Callable[[bytes], None]
+
+
+@dataclass(frozen=True, slots=True)
+class SignalsAsked:
+    """Somebody wants to see signals: the first slice of a SignalListing. `reply` must not block."""
+
+    query: SignalsQuery
     reply: Callable[[bytes], None]
 
 
@@ -105,6 +114,7 @@ Message = (
     | RulesRefused
     | PageAsked
     | DecisionsAsked
+    | SignalsAsked
     | Led
     | PermitCalled
     | PoolDone

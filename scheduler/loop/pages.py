@@ -13,6 +13,7 @@ from scheduler.framework.record import DecisionRecord
 from scheduler.loop.cycle import World
 from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
+from scheduler.loop.signal_listing import NO_FIGURES, SignalListing, SignalsQuery
 from scheduler.metrics import Family, Metrics
 from scheduler.model.rules import Rule
 from scheduler.model.signals import SignalColumn
@@ -25,6 +26,7 @@ MORE_METRICS = "metrics, more"
 RESOURCES = "resources"
 MORE_RESOURCES = "resources, more"
 HEALTH = "health"
+MORE_SIGNALS = "signals, more"
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda array: array.tolist())
 _RECORD_FIELDS = tuple(field.name for field in dataclasses.fields(DecisionRecord))
@@ -47,6 +49,8 @@ class Pages:
         self._listing: PodListing | None = None
         self._listing_ends_s = 0.0
 
+        self._signals: SignalListing | None = None
+        self._signals_end_s = 0.0
     def answer(self, what: str, has_synced: bool, is_deciding: bool, is_standby: bool = False) -> bytes:
         """Return what a page asks for, a slice at a time, so that decisions go on in between.
 
@@ -57,10 +61,14 @@ class Pages:
         if self._listing is not None and self._clock() >= self._listing_ends_s:
             self._listing = None
         if what in (METRICS, MORE_METRICS):
+        if self._signals is not None and self._clock() >= self._signals_end_s:
+            self._signals = None
             return self._next_families(what == METRICS)
         if what in (RESOURCES, MORE_RESOURCES):
             return self._next_pods(what == RESOURCES, is_deciding and not is_standby)
         checks = [("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet")]
+        if what == MORE_SIGNALS:
+            return self._next_signals()
         if not is_standby:
             checks.append(("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"))
         return msgspec.json.encode(checks)
@@ -77,6 +85,20 @@ class Pages:
         return _encoder.encode({"next": found[-1][0] if found else min(first, ring.n_added), "decisions": decisions})
 
     def _next_families(self, is_first: bool) -> bytes:
+    def signals(self, query: SignalsQuery) -> bytes:
+        """Return the first slice of a SignalListing; MORE_SIGNALS goes on with it until NO_FIGURES."""
+        self._signals = SignalListing(self._world.cache, self._world.signals, self._clock, query)
+        return self._next_signals()
+
+    def _next_signals(self) -> bytes:
+        if self._signals is None:
+            return NO_FIGURES
+        self._signals_end_s = self._clock() + _LISTING_LIFE_S
+        slice_ = self._signals.slice()
+        if slice_ == NO_FIGURES:
+            self._signals = None
+        return slice_
+
         began_s = self._clock()
         if is_first:
             self._update()

@@ -27,6 +27,7 @@ from scheduler.loop.messages import (
     RulesRefused,
     SignalAnswered,
     Stop,
+    SignalsAsked,
 )
 from scheduler.loop.pages import Pages
 from scheduler.loop.ports import Clock
@@ -133,7 +134,7 @@ class SchedulingLoop:
                 self._binder_said(message)
             case SignalAnswered() | RulesLoaded() | RulesRefused():
                 self._refresher_said(message)
-            case PageAsked():
+            case PageAsked() | DecisionsAsked() | SignalsAsked():
                 self._show_page(message)
             case DecisionsAsked():
                 message.reply(self._parts.pages.decisions(message.after, message.limit))
@@ -239,9 +240,16 @@ class SchedulingLoop:
                 case EventsDropped():
                     parts.metrics.events_dropped().inc(message.count)
 
-    def _show_page(self, asked: PageAsked) -> None:
-        is_standby = self._deciding and not self._leading
-        asked.reply(self._parts.pages.answer(asked.what, self.has_synced, self._deciding, is_standby))
+    def _show_page(self, asked: PageAsked | DecisionsAsked | SignalsAsked) -> None:
+        pages = self._parts.pages
+        match asked:
+            case PageAsked():
+                is_standby = self._deciding and not self._leading
+                asked.reply(pages.answer(asked.what, self.has_synced, self._deciding, is_standby))
+            case DecisionsAsked():
+                asked.reply(pages.decisions(asked.after, asked.limit))
+            case SignalsAsked():
+                asked.reply(pages.signals(asked.query))
 
     def _lead(self, roll_call: RollCall) -> None:
         self._leading = True

@@ -70,6 +70,11 @@ class SignalStore:
         """Remember which nodes the answers of this generation speak of; to be called before one can arrive."""
         with self._lock:
             self._names[identity.generation] = identity.names
+    def is_suspect(self, signal: str) -> bool:
+        """Whether the last answer to a signal was doubtful, so that its rules only score."""
+        held = self._published.held.get(signal)
+        return held is not None and held.is_suspect
+
             for generation in sorted(self._names)[:-_MAX_IDENTITIES]:
                 del self._names[generation]
 

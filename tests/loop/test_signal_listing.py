@@ -1,0 +1,136 @@
+"""What the deciding thread tells of its signals: cut to what is asked for, in slices, and as decisions see it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+
+from scheduler.loop.messages import SignalsAsked
+from scheduler.loop.pages import HEALTH, MORE_SIGNALS, Pages
+from scheduler.loop.signal_listing import (
+    NO_FIGURES,
+    Figures,
+    NodeFigures,
+    RuleFigures,
+    SignalFigures,
+    SignalsQuery,
+    Sort,
+    VerdictFigures,
+)
+from scheduler.model.signals import Freshness
+from tests.builders import make_node
+from tests.loop.harness import Harness
+
+RULES = """\
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  cpu: {expr: max by (node) (cpu), unit: ratio, interval: 10s, max_age: 40s}
+  gpu: {expr: max by (node) (gpu), interval: 10s, max_age: 40s}
+rules:
+  - {name: hot, signal: cpu, filter: {max: 0.8, missing: reject}, score: {best: 0, worst: 1}, weight: 3}
+  - {name: busy, signal: gpu, filter: {max: 90}}
+"""
+CPU = {"a": 0.2, "b": 0.9, "c": 0.5, "d": 0.5}
+_decoder = msgspec.msgpack.Decoder(list[Figures])
+
+
+@pytest.fixture
+def harness() -> Harness:
+    harness = Harness()
+    harness.list_nodes(*(make_node(name) for name in "edcba"))
+    harness.list_pods()
+    harness.load_rules(RULES)
+    harness.answer("cpu", CPU)
+    return harness
+
+
+def ask(harness: Harness, query: SignalsQuery) -> list[Figures]:
+    """Return all figures; the first slice is asked for by message."""
+    slices: list[bytes] = []
+    harness.loop.apply(SignalsAsked(query, slices.append))
+    while slices[-1] != NO_FIGURES:
+        slices.append(more(harness.parts.pages))
+    return [figures for slice_ in slices for figures in _decoder.decode(slice_)]
+
+
+def more(pages: Pages) -> bytes:
+    return pages.answer(MORE_SIGNALS, True, True)
+
+
+def nodes_of(found: Sequence[Figures], signal: str) -> NodeFigures:
+    return next(one for one in found if isinstance(one, NodeFigures) and one.signal == signal)
+
+
+def test_every_signal_and_rule_is_told_without_a_single_node(harness: Harness) -> None:
+    harness.now_s += 5
+    cpu, gpu, hot, busy = ask(harness, SignalsQuery())
+    assert isinstance(cpu, SignalFigures)
+    assert (cpu.name, cpu.key, cpu.unit, cpu.state, cpu.age_s) == ("cpu", "node", "ratio", Freshness.FRESH, 5.0)
+    assert (cpu.n_nodes, cpu.n_covered, cpu.is_suspect) == (5, 4, False)
+    assert isinstance(gpu, SignalFigures)
+    assert (gpu.state, gpu.age_s, gpu.n_covered) == (Freshness.ABSENT, math.inf, 0)
+    assert hot == RuleFigures("hot", "cpu", "enforce", 3.0, True, True, False, 1)
+    assert busy == RuleFigures("busy", "gpu", "enforce", 0.0, True, False, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("sort", "names"), [(Sort.VALUE, ["b", "d", "c"]), (Sort.NAME, ["a", "b", "c"]), (Sort.AGE, ["a", "b", "c"])]
+)
+def test_the_first_nodes_of_a_signal_come_in_order(harness: Harness, sort: Sort, names: list[str]) -> None:
+    found = ask(harness, SignalsQuery(signal="cpu", sort=sort, limit=3))
+    shown = nodes_of(found, "cpu")
+    assert shown.names == names
+    assert list(np.frombuffer(shown.values)) == [CPU[name] for name in names]
+    assert [one.signal for one in found if isinstance(one, NodeFigures)] == ["cpu"]
+
+
+def test_verdicts_and_scores_are_those_of_decisions(harness: Harness) -> None:
+    found = ask(harness, SignalsQuery(signal="cpu", limit=5))
+    (said,) = [one for one in found if isinstance(one, VerdictFigures)]
+    names = nodes_of(found, "cpu").names
+    assert names[0] == "b"
+    assert names[-1] == "e"
+    assert list(said.verdicts) == [1, 0, 0, 0, 2]
+    scores = dict(zip(names, np.frombuffer(said.scores), strict=True))
+    assert scores == {"a": 80.0, "b": pytest.approx(10.0), "c": 50.0, "d": 50.0, "e": pytest.approx(50.0)}
+
+
+def test_one_node_is_told_of_every_signal(harness: Harness) -> None:
+    found = ask(harness, SignalsQuery(node="b"))
+    assert [(one.signal, one.names) for one in found if isinstance(one, NodeFigures)] == [
+        ("cpu", ["b"]),
+        ("gpu", ["b"]),
+    ]
+    assert nodes_of(ask(harness, SignalsQuery(node="nobody")), "cpu").names == []
+
+
+def test_an_absent_signal_has_no_values_whatever_it_once_had(harness: Harness) -> None:
+    harness.now_s += 41
+    found = ask(harness, SignalsQuery(signal="cpu", limit=5))
+    assert np.isnan(np.frombuffer(nodes_of(found, "cpu").values)).all()
+
+
+def test_a_listing_that_nobody_goes_on_with_is_let_go(harness: Harness) -> None:
+    harness.seconds_per_look = 0.001
+    pages = harness.parts.pages
+    first = pages.signals(SignalsQuery(limit=5))
+    assert len(_decoder.decode(first)) == 1
+    assert len(_decoder.decode(more(pages))) == 1
+    harness.now_s += 31
+    pages.answer(HEALTH, True, True)
+    assert more(pages) == NO_FIGURES
+
+
+def test_nodes_that_come_between_two_slices_end_the_verdicts_on_others(harness: Harness) -> None:
+    harness.seconds_per_look = 0.001
+    pages = harness.parts.pages
+    slices = [pages.signals(SignalsQuery(signal="cpu", limit=5))]
+    while not any(isinstance(one, NodeFigures) for one in _decoder.decode(slices[-1])):
+        slices.append(more(pages))
+    harness.list_nodes(*(make_node(name) for name in "zyx"))
+    assert more(pages) == NO_FIGURES
