@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
+from scheduler.model.arrays import BoolArray, CodeArray, FloatArray, IntArray, read_only
 from scheduler.model.memo import Memo
 
 KEPT_COLUMNS = 512
@@ -22,7 +22,7 @@ KEPT_COLUMNS = 512
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedColumn:
-    """The samples of one signal, in order of group and inner key; samples of equal keys in order of value.
+    """The samples of one signal, in order of group and inner key.
 
     `by: gpu` has one group, and a node's cards as the samples of one inner key; `by: workload` a group for each
     workload, and nodes as inner keys; `by: pair` a group for each domain that is called, and the domains that call as
@@ -34,6 +34,8 @@ class KeyedColumn:
         int64 (n_groups + 1,): samples `starts[i]` to `starts[i + 1]` are those of group i.
     inner, values
         int64 (n_samples,), below `n_inner`; float64 (n_samples,), never NaN.
+    by_value
+        int32 (n_samples,): the samples in order of inner key and value; only `by: gpu`, otherwise empty.
     alignment
         int64 (n_rows,): the inner key of each row, -1 where it has none.
     targets
@@ -46,6 +48,7 @@ class KeyedColumn:
     starts: IntArray
     inner: IntArray
     values: FloatArray
+    by_value: CodeArray
     n_inner: int
     alignment: IntArray
     targets: IntArray | None = None
@@ -111,7 +114,7 @@ class KeyedColumn:
         at = ends - n_cards + rank - 1 if is_low_best else ends - rank
         is_measured = n_cards > 0
         by_inner = np.full(self.n_inner, np.nan)
-        by_inner[is_measured] = self.values[at[is_measured]]
+        by_inner[is_measured] = self.values[self.by_value[at[is_measured]]]
         return self._by_row(by_inner, np.nan)
 
     def _lacking(self, n: int, bits: BoolArray) -> BoolArray:

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.model.keyed import KeyedColumn
 from scheduler.model.rules import RuleSet, Signal
+
+LearnedAmounts = Mapping[str, Mapping[tuple[str, str], int]]
+"""Signal -> workload -> amount, see `SignalTable.learned`."""
 
 
 class Freshness(enum.StrEnum):
@@ -118,6 +122,9 @@ class SignalTable:
     learned
         signal name -> workload -> what a Pod of it adds, in the units of `Effect.amount`, whole; for signals whose
         effect is learned. The same object until the signal is published again.
+    keyed
+        signal name -> KeyedColumn for the signals that differ from Pod to Pod (`by: gpu`, `workload`, `pair`) and had
+        an answer. Their entry in `columns` has the age and no values, that in `tripped` no bits.
     """
 
     rules: RuleSet = field(default_factory=RuleSet)
@@ -125,4 +132,5 @@ class SignalTable:
     tripped: Mapping[str, BoolArray] = field(default_factory=dict)
     open_valves: frozenset[str] = frozenset()
     generation: int = 0
-    learned: Mapping[str, Mapping[tuple[str, str], int]] = field(default_factory=dict)
+    learned: LearnedAmounts = field(default_factory=dict)
+    keyed: Mapping[str, KeyedColumn] = field(default_factory=dict)

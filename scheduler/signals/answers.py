@@ -45,7 +45,7 @@ class Drops(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KeyedValues(msgspec.Struct, frozen=True):
-    """Samples by two keys, in order of group, inner key and value; arrays in machine order, one entry a sample.
+    """Samples by two keys, in order of both, cards by name; arrays in machine order, one entry a sample.
 
     groups
         `by: workload`: workloads, with the namespace before a slash where the signal has one; `by: pair`: the domains
@@ -56,8 +56,12 @@ class KeyedValues(msgspec.Struct, frozen=True):
         int32, indexes of `groups` and of `domains` or nodes.
     codes
         uint64, what the keys are, cards included, whatever the indexes: to find a sample again in the next answer.
+    by_code
+        int32, the samples in order of their codes.
     values
         float64, never NaN.
+    by_value
+        int32, the samples in order of inner key and value; only `by: gpu`.
     """
 
     groups: tuple[str, ...]
@@ -65,7 +69,9 @@ class KeyedValues(msgspec.Struct, frozen=True):
     group: bytes
     inner: bytes
     codes: bytes
+    by_code: bytes
     values: bytes
+    by_value: bytes = b""
 
 
 class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -132,5 +138,5 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 def signature(signal: Signal) -> str:
     """Return a short hash of what is measured and how it is read, without how often and for how long."""
     keys = (signal.by, signal.label, signal.workload, signal.pair)
-    measured = (signal.expr, keys, signal.unit, signal.range, signal.reduce)
+    measured = (signal.expr, signal.built_in, keys, signal.unit, signal.range, signal.reduce)
     return hashlib.blake2b(msgspec.msgpack.encode(measured), digest_size=8).hexdigest()

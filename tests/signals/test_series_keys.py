@@ -46,11 +46,13 @@ def triples(answer: KeyedValues) -> list[tuple[str, str, float]]:
     return [(answer.groups[g], names[i], float(v)) for g, i, v in zip(group, inner, values, strict=True)]
 
 
-def test_cards_stand_by_node_and_value() -> None:
-    answer = packed(
-        GPU, series(card("b", "y", "30"), card("a", "x", "70"), card("b", "z", "10"), card("gone", "w", "1"))
-    )
-    assert triples(answer) == [("", "a", 70.0), ("", "b", 10.0), ("", "b", 30.0)]
+def test_cards_stand_by_node_and_name_and_are_ranked_by_value() -> None:
+    found = series(card("b", "z", "10"), card("a", "x", "70"), card("b", "y", "30"), card("gone", "w", "1"))
+    answer = packed(GPU, found)
+    assert triples(answer) == [("", "a", 70.0), ("", "b", 30.0), ("", "b", 10.0)]
+    assert np.frombuffer(answer.by_value, dtype=np.int32).tolist() == [0, 2, 1]
+    codes = np.frombuffer(answer.codes, dtype=np.uint64)[np.frombuffer(answer.by_code, dtype=np.int32)].tolist()
+    assert codes == sorted(set(codes))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ _hash = functools.lru_cache(_MAX_REMEMBERED)(hash64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeriesKeys:
-    """The keys of one answer, each once, in order of group and inner key.
+    """The keys of one answer, each once, in order of group and inner key, cards by name.
 
     groups
         Workloads, domains that are called, or one empty string for the cards of all nodes.
@@ -34,6 +34,8 @@ class SeriesKeys:
         int64 (n_keys,), indexes of `groups` and of `domains` or nodes.
     codes
         uint64 (n_keys,): hashes of what the keys are.
+    has_cards
+        Several keys may have one group and inner key.
     """
 
     groups: tuple[str, ...]
@@ -41,6 +43,7 @@ class SeriesKeys:
     group: IntArray
     inner: IntArray
     codes: HashArray
+    has_cards: bool
 
     def __len__(self) -> int:
         return len(self.group)
@@ -48,14 +51,16 @@ class SeriesKeys:
     def packed(self, values: FloatArray) -> KeyedValues:
         """Return the keys that have a value, float64 (n_keys,), as they cross to the deciding process."""
         kept = np.flatnonzero(~np.isnan(values))
-        kept = kept[np.lexsort((values[kept], self.inner[kept], self.group[kept]))]
+        values, inner, codes = values[kept], self.inner[kept], self.codes[kept]
         return KeyedValues(
             groups=self.groups,
             domains=self.domains,
             group=self.group[kept].astype(np.int32).tobytes(),
-            inner=self.inner[kept].astype(np.int32).tobytes(),
-            codes=self.codes[kept].tobytes(),
-            values=values[kept].tobytes(),
+            inner=inner.astype(np.int32).tobytes(),
+            codes=codes.tobytes(),
+            by_code=np.argsort(codes).astype(np.int32).tobytes(),
+            values=values.tobytes(),
+            by_value=np.lexsort((values, inner)).astype(np.int32).tobytes() if self.has_cards else b"",
         )
 
     def covered(self, values: FloatArray, names: Sequence[str]) -> frozenset[str]:
@@ -98,7 +103,8 @@ def keys_of(signal: Signal, series: Sequence[Series], resolver: NodeResolver) ->
     if len(keys):
         codes = mix64(mix64(_hashes(groups)[of_group]) + _hashes(names)[of_inner])
         codes = mix64(codes + _hashes(cards)[keys % n_cards])
-    return SeriesKeys(groups, domains, of_group, of_inner, codes), of_series.astype(np.int64) - n_unmapped_keys
+    keyed = SeriesKeys(groups, domains, of_group, of_inner, codes, has_cards=signal.by is ByKind.GPU)
+    return keyed, of_series.astype(np.int64) - n_unmapped_keys
 
 
 def _parts(signal: Signal, labels: Mapping[str, str], resolver: NodeResolver) -> tuple[str, int | str, str] | None:

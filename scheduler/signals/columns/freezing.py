@@ -13,10 +13,12 @@ from typing import Final
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
-from scheduler.model.rules import ByKind, Rule, Signal
-from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.rules import KEYED, ByKind, Rule, Signal
+from scheduler.model.signals import LearnedAmounts, SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.alignment import RowAligner, spread
+from scheduler.signals.columns.keyed import KeyedFreezer
+from scheduler.signals.columns.keys import CodedKeys
 from scheduler.signals.columns.published import Held, Published
 from scheduler.signals.columns.row_lags import aged_rows
 from scheduler.signals.columns.trips import Trips, ValveChange, refused, valve_reason
@@ -47,6 +49,7 @@ class Freezer:
 
     def __init__(self) -> None:
         self._aligner = RowAligner()
+        self._keyed = KeyedFreezer(self._aligner)
         self._done: Published | None = None
         self._aligned: dict[str, _AlignedSignal] = {}
         self._bits: dict[str, tuple[Trips, IntArray, BoolArray]] = {}
@@ -56,12 +59,13 @@ class Freezer:
         self._changes: list[ValveChange] = []
         self._n_turns = 0
 
-    def freeze(self, published: Published, nodes: NodeView, now_s: float) -> SignalTable:
+    def freeze(self, published: Published, nodes: NodeView, now_s: float, learned: LearnedAmounts) -> SignalTable:
         """Return the table for rows 0..n_rows of `nodes`; its arrays are read-only and may be kept."""
         has_moved = self._aligner.look(nodes, published.labels)
         is_new = has_moved or published is not self._done
         if is_new:
             self._align(published, has_moved, now_s)
+            self._keyed.align(published, has_moved=has_moved)
         columns: dict[str, SignalColumn] = {}
         absent: list[str] = []
         for name, aligned in self._aligned.items():
@@ -79,7 +83,9 @@ class Freezer:
             self._judge(published)
             self._n_turns += 1
         generation = published.generation + self._n_turns
-        return SignalTable(published.rules, columns, self._tripped, frozenset(self._open), generation)
+        return SignalTable(
+            published.rules, columns, self._tripped, frozenset(self._open), generation, learned, self._keyed.columns
+        )
 
     def drain_changes(self) -> list[ValveChange]:
         """Return the valves that opened or closed since the last call, oldest first."""
@@ -97,10 +103,11 @@ class Freezer:
         self._done = published
 
     def _aligned_signal(self, signal: Signal, held: Held | None, now_s: float) -> _AlignedSignal:
+        nothing = read_only(np.full(self._aligner.alive.shape, np.nan))
         if held is None:
-            nothing = np.full(self._aligner.alive.shape, np.nan)
-            nothing.flags.writeable = False
             return _AlignedSignal(signal, None, None, nothing, _NEVER_S, math.nan, False)
+        if isinstance(held.keys, CodedKeys):
+            return _AlignedSignal(signal, held, None, nothing, held.as_of_s, held.as_of_unix_s, held.is_suspect)
         if signal.by is ByKind.NODE:
             alignment = self._aligner.of_nodes(held.answer.identity_generation, held.keys)
         elif signal.by is ByKind.LABEL:
@@ -157,6 +164,9 @@ class Freezer:
         has_sample = np.zeros_like(tripped) if is_absent else ~np.isnan(aligned.values)
         alive = self._aligner.alive
         n_refused, n_nodes = int((refused(limits, tripped, has_sample) & alive).sum()), int(alive.sum())
+        if aligned.signal.by in KEYED:
+            # How many nodes it refuses depends on the Pod, so its share is counted when a Pod reads it.
+            n_refused = 0
         reason = valve_reason(limits, n_refused, n_nodes, is_suspect=aligned.is_suspect and not is_absent)
         if bool(reason) != (rule.name in self._open):
             self._changes.append(ValveChange(rule.name, bool(reason), reason, n_refused, n_nodes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.rules import ByKind, FilterMissing, RuleFilter, RuleSet
 from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.columns.keys import Keys
 from scheduler.signals.columns.trips import Trips, refused
 
 
@@ -18,7 +19,7 @@ class Held:
     """One answer in force.
 
     keys, values
-        Node names, values of a node label, or one empty string; float64 (n_keys,), read-only, NaN: no sample.
+        Of what the samples are; float64 (n_keys,), read-only, NaN: no sample.
     as_of_s
         Monotonic seconds for which the samples speak: evaluation less lag.
     is_suspect
@@ -30,7 +31,7 @@ class Held:
     """
 
     answer: SignalAnswer
-    keys: Sequence[str]
+    keys: Keys
     values: FloatArray
     as_of_s: float
     is_suspect: bool
@@ -66,7 +67,7 @@ class Published:
 
 def joining_labels(rules: RuleSet) -> frozenset[str]:
     """Return the node labels that join signals and nodes."""
-    return frozenset(signal.label for signal in rules.signals.values() if signal.by is ByKind.LABEL)
+    return frozenset(signal.label for signal in rules.signals.values() if signal.by in (ByKind.LABEL, ByKind.PAIR))
 
 
 def has_verdict_changed(limits: RuleFilter, old: tuple[Held, Trips] | None, new: tuple[Held, Trips]) -> bool:
@@ -75,5 +76,10 @@ def has_verdict_changed(limits: RuleFilter, old: tuple[Held, Trips] | None, new:
     after: BoolArray = new[0].verdict(limits, new[1]).bits
     if old is None:
         return bool((after != is_refused_unknown).any()) or new[0].is_suspect
-    before = old[0].verdict(limits, old[1]).along(new[0].keys, default=is_refused_unknown)
-    return old[0].is_suspect != new[0].is_suspect or bool((after != before).any())
+    verdict = old[0].verdict(limits, old[1])
+    before = verdict.along(new[0].keys, default=is_refused_unknown)
+    # A key that is not there any more is missing now.
+    has_lost = np.count_nonzero(verdict.bits != is_refused_unknown) != np.count_nonzero(before != is_refused_unknown)
+    # Of pairs, a Pod reads a mean: among several, some refused, it may pass a limit while no pair does.
+    is_mixed = bool(new[0].answer.keyed is not None and new[0].answer.keyed.domains and (before | after).any())
+    return old[0].is_suspect != new[0].is_suspect or has_lost or is_mixed or bool((after != before).any())

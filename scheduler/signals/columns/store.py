@@ -22,6 +22,9 @@ from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
 from scheduler.signals.columns.freezing import Freezer
+from scheduler.signals.columns.keyed import read_keyed
+from scheduler.signals.columns.keys import CodedKeys, Keys
+from scheduler.signals.columns.learning import LearnedEffects
 from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels
 from scheduler.signals.columns.row_lags import key_lags
 from scheduler.signals.columns.trips import Trips, ValveChange, advance
@@ -55,6 +58,7 @@ class SignalStore:
         self._known_absent: frozenset[str] = frozenset()
         self._published = Published()
         self._freezer = Freezer()
+        self.learned = LearnedEffects()
 
     @property
     def rules(self) -> RuleSet:
@@ -66,15 +70,15 @@ class SignalStore:
         held = self._published.held.get(signal)
         return None if held is None else held.answer
 
-    def add_identity(self, identity: NodeIdentity) -> None:
-        """Remember which nodes the answers of this generation speak of; to be called before one can arrive."""
-        with self._lock:
-            self._names[identity.generation] = identity.names
     def is_suspect(self, signal: str) -> bool:
         """Whether the last answer to a signal was doubtful, so that its rules only score."""
         held = self._published.held.get(signal)
         return held is not None and held.is_suspect
 
+    def add_identity(self, identity: NodeIdentity) -> None:
+        """Remember which nodes the answers of this generation speak of; to be called before one can arrive."""
+        with self._lock:
+            self._names[identity.generation] = identity.names
             for generation in sorted(self._names)[:-_MAX_IDENTITIES]:
                 del self._names[generation]
 
@@ -90,11 +94,11 @@ class SignalStore:
             old, old_signatures = self._published, self._signatures
             self._signatures = {name: signature(signal) for name, signal in rules.signals.items()}
             held = self._cached()
-            before = {rule.name: rule for rule in old.rules.judged if rule.filter is not None}
+            before = {rule.name: rule for rule in old.rules.judged if rule.refuses}
             changed = set(before)
             trips: dict[str, Trips] = {}
             for rule in rules.judged:
-                if rule.filter is None:
+                if not rule.refuses:
                     continue
                 known = before.get(rule.name)
                 is_measured_alike = old_signatures.get(rule.signal) == self._signatures.get(rule.signal)
@@ -103,7 +107,7 @@ class SignalStore:
                     changed.discard(rule.name)
                 else:
                     changed.add(rule.name)
-                if rule.signal in held:
+                if rule.filter is not None and rule.signal in held:
                     bits = old.trips.get(rule.name) if is_same else None
                     trips[rule.name] = _advanced(rule.filter, held[rule.signal], bits)
             self._published = Published(rules, held, trips, old.generation + 1, joining_labels(rules))
@@ -159,7 +163,7 @@ class SignalStore:
 
         Arrays are (n_rows,) of `nodes`, read-only and shared by cycles.
         """
-        return self._freezer.freeze(self._published, nodes, now_s)
+        return self._freezer.freeze(self._published, nodes, now_s, self.learned.amounts)
 
     def drain_valve_changes(self) -> list[ValveChange]:
         """Return the valves that opened or closed in `freeze` since the last call: to be logged and counted."""
@@ -179,9 +183,11 @@ class SignalStore:
             return None
         if before is not None and answer.is_suspect and not before.is_partial:
             return None if before.is_suspect else replace(before, is_suspect=True)
-        keys: tuple[str, ...]
+        keys: Keys
         if answer.value is not None:
             keys, values = CLUSTER_KEYS, np.array([answer.value])
+        elif answer.keyed is not None:
+            keys, values = read_keyed(answer, answer.keyed, self._names.get(answer.identity_generation, ()), before)
         elif answer.by_label:
             keys, values = tuple(answer.by_label), np.array(list(answer.by_label.values()))
         else:
@@ -192,7 +198,7 @@ class SignalStore:
             return None
         values.flags.writeable = False
         as_of_s = answer.evaluated_at_s - answer.lag_s
-        lags_s = key_lags(answer.lag_by_key, answer.lag_s, keys)
+        lags_s = None if isinstance(keys, CodedKeys) else key_lags(answer.lag_by_key, answer.lag_s, keys)
         return Held(answer, keys, values, as_of_s, answer.is_suspect, is_partial=answer.is_suspect, lags_s=lags_s)
 
     def _republish(self, signal: str, before: Held | None, held: Held) -> frozenset[str]:
@@ -217,7 +223,9 @@ def _kept_until(_key: _Key, held: Held, _now_s: float) -> float:
 
 
 def _refuses_alike(known: Rule | None, rule: Rule) -> bool:
-    return known is not None and (known.signal, known.filter) == (rule.signal, rule.filter)
+    if known is None or known.label_match != rule.label_match:
+        return False
+    return (known.signal, known.filter) == (rule.signal, rule.filter)
 
 
 def _advanced(limits: RuleFilter, held: Held, before: Trips | None) -> Trips:

@@ -1,34 +1,32 @@
 """Trip bits: which nodes a rule's filter refuses, with hysteresis, and when its valve opens.
 
-A bit belongs to a key of the signal (a node's name, a value of a node label, or the cluster) and changes only with
+A bit belongs to a key of the signal (a node, a value of a node label, the cluster, a card, …) and changes only with
 a sample or a rule, so that within a cycle it is a fact and not a computation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.rules import FilterMissing, RuleFilter
+from scheduler.signals.columns.keys import Keys, positions
 
 
 @dataclass(frozen=True, slots=True)
 class Trips:
     """The bits of one rule by index of `keys`, bool (n_keys,), True where the filter refuses."""
 
-    keys: Sequence[str]
+    keys: Keys
     bits: BoolArray
 
-    def along(self, keys: Sequence[str], default: bool = False) -> BoolArray:
+    def along(self, keys: Keys, default: bool = False) -> BoolArray:
         """Return the bits in the order of `keys`, `default` for what was not known."""
         if keys is self.keys or keys == self.keys:
             return self.bits
-        position = {key: i for i, key in enumerate(self.keys)}
-        order = np.array([position.get(key, -1) for key in keys], dtype=np.int64)
-        return np.append(self.bits, default)[order]
+        return np.append(self.bits, default)[positions(keys, self.keys)]
 
 
 def advance(limits: RuleFilter, values: FloatArray, before: BoolArray | None) -> BoolArray:
