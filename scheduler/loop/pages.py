@@ -25,8 +25,8 @@ METRICS = "metrics"
 MORE_METRICS = "metrics, more"
 RESOURCES = "resources"
 MORE_RESOURCES = "resources, more"
-HEALTH = "health"
 MORE_SIGNALS = "signals, more"
+HEALTH = "health"
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda array: array.tolist())
 _RECORD_FIELDS = tuple(field.name for field in dataclasses.fields(DecisionRecord))
@@ -48,9 +48,9 @@ class Pages:
         self._families: Iterator[Family[Any]] = iter(())
         self._listing: PodListing | None = None
         self._listing_ends_s = 0.0
-
         self._signals: SignalListing | None = None
         self._signals_end_s = 0.0
+
     def answer(self, what: str, has_synced: bool, is_deciding: bool, is_standby: bool = False) -> bytes:
         """Return what a page asks for, a slice at a time, so that decisions go on in between.
 
@@ -60,15 +60,15 @@ class Pages:
         """
         if self._listing is not None and self._clock() >= self._listing_ends_s:
             self._listing = None
-        if what in (METRICS, MORE_METRICS):
         if self._signals is not None and self._clock() >= self._signals_end_s:
             self._signals = None
+        if what in (METRICS, MORE_METRICS):
             return self._next_families(what == METRICS)
         if what in (RESOURCES, MORE_RESOURCES):
             return self._next_pods(what == RESOURCES, is_deciding and not is_standby)
-        checks = [("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet")]
         if what == MORE_SIGNALS:
             return self._next_signals()
+        checks = [("caches-synced", has_synced, "" if has_synced else "the first lists have not come yet")]
         if not is_standby:
             checks.append(("deciding", is_deciding, "" if is_deciding else "waiting for the first lists and answers"))
         return msgspec.json.encode(checks)
@@ -84,7 +84,6 @@ class Pages:
         decisions = [{"number": number, **_told(record)} for number, record in found]
         return _encoder.encode({"next": found[-1][0] if found else min(first, ring.n_added), "decisions": decisions})
 
-    def _next_families(self, is_first: bool) -> bytes:
     def signals(self, query: SignalsQuery) -> bytes:
         """Return the first slice of a SignalListing; MORE_SIGNALS goes on with it until NO_FIGURES."""
         self._signals = SignalListing(self._world.cache, self._world.signals, self._clock, query)
@@ -99,6 +98,7 @@ class Pages:
             self._signals = None
         return slice_
 
+    def _next_families(self, is_first: bool) -> bytes:
         began_s = self._clock()
         if is_first:
             self._update()

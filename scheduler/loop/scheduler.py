@@ -26,8 +26,8 @@ from scheduler.loop.messages import (
     RulesLoaded,
     RulesRefused,
     SignalAnswered,
-    Stop,
     SignalsAsked,
+    Stop,
 )
 from scheduler.loop.pages import Pages
 from scheduler.loop.ports import Clock
@@ -136,8 +136,6 @@ class SchedulingLoop:
                 self._refresher_said(message)
             case PageAsked() | DecisionsAsked() | SignalsAsked():
                 self._show_page(message)
-            case DecisionsAsked():
-                message.reply(self._parts.pages.decisions(message.after, message.limit))
             case Led():
                 self._lead(message.roll_call)
             case PermitCalled():
