@@ -14,6 +14,7 @@ from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.instructions import Instructions
+from scheduler.loop.learning import learn
 from scheduler.loop.messages import (
     BinderSaid,
     DecisionsAsked,
@@ -160,6 +161,7 @@ class SchedulingLoop:
         match message:
             case SignalAnswered():
                 verdicts.answered(message.answer, now_s)
+                learn(self._parts.world, message.answer, now_s)
             case RulesLoaded():
                 verdicts.loaded(message.rules, now_s)
             case RulesRefused():

@@ -9,6 +9,7 @@ from scheduler.framework.events import rules_reloaded, signals_refreshed
 from scheduler.kube.binder.messages import EventRequest, PodRef
 from scheduler.loop.ports import Binder
 from scheduler.model.rules import RuleSet
+from scheduler.model.tenants import concerned, reassigned
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.columns.store import SignalStore
 
@@ -40,24 +41,31 @@ class Verdicts:
 
     def answered(self, answer: SignalAnswer, now_s: float) -> None:
         self._asked.add(answer.signal)
-        changed = self._signals.publish(answer)
+        changed = concerned(self._signals.rules, self._signals.publish(answer))
         if changed:
             self._queue.on_event(signals_refreshed(changed), now_s)
 
     def loaded(self, rules: RuleSet, now_s: float) -> None:
         """Swap the rule set; Pods that a changed rule had refused come back at once."""
-        changed = self._signals.set_rules(rules)
+        old = self._signals.rules
+        changed = concerned(rules, concerned(old, self._signals.set_rules(rules))) | reassigned(old, rules)
+        self._signals.learned.keep(rules.signals)
         log.info("rules are in force", extra={"generation": rules.generation, "rules": len(rules.rules)})
         if changed:
             self._queue.on_event(rules_reloaded(changed), now_s)
 
     def look_after(self, now_s: float) -> None:
         """Do what no message brings: signals that have become absent, valves that opened or closed in a cycle."""
-        changed = self._signals.expire(now_s)
+        changed = concerned(self._signals.rules, self._signals.expire(now_s))
         if changed:
             log.warning("signals have become absent", extra={"rules": sorted(changed)})
             self._queue.on_event(signals_refreshed(changed), now_s)
+        bounds = {bound.name for tenant in self._signals.rules.tenants for bound in tenant.bounds}
         for change in self._signals.drain_valve_changes():
+            if change.rule in bounds:
+                state = "in doubt: its tenant has 100 %" if change.is_open else "well again"
+                log.warning("the samples behind a bound of a tenant are %s", state, extra={"bound": change.rule})
+                continue
             state = "opened: the rule only scores" if change.is_open else "closed: the rule refuses again"
             log.warning("the valve of a rule has %s", state, extra={"rule": change.rule, "reason": change.reason})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -175,8 +176,8 @@ class Harness:
     def load_rules(self, text: str, generation: int = 1) -> None:
         self.loop.apply(RulesLoaded(parse_rule_files({"rules.yaml": text.encode()}, generation)))
 
-    def answer(self, signal: str, values: Mapping[str, float]) -> None:
-        """Have Prometheus answer a signal by node, evaluated now; nodes not named have no sample."""
+    def answer(self, signal: str, values: Mapping[str, float], unix_s: float = math.nan) -> None:
+        """Have Prometheus answer a signal by node, evaluated now, at `unix_s`; nodes not named have no sample."""
         rules = self.world.signals.rules
         identity = self.identities[-1]
         column = np.array([values.get(name, np.nan) for name in identity.names])
@@ -188,6 +189,7 @@ class Harness:
                     rules_generation=rules.generation,
                     max_age_s=rules.signals[signal].max_age_s,
                     evaluated_at_s=self.now_s,
+                    evaluated_unix_s=unix_s,
                     identity_generation=identity.generation,
                     values=column.tobytes(),
                     n_series=len(values),
