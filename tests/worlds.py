@@ -16,6 +16,9 @@ from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.rules import (
+    BuiltIn,
+    BuiltInKind,
+    ByKind,
     Curve,
     FilterMissing,
     Match,
@@ -25,6 +28,8 @@ from scheduler.model.rules import (
     RuleSet,
     ScoreMissing,
     Signal,
+    Tenant,
+    Unit,
     WeightSignal,
 )
 from scheduler.model.signals import SignalColumn, SignalTable
@@ -84,6 +89,43 @@ VOLUMES = (
 )
 EPHEMERAL = ({"ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "pooled"}}}},)
 """Volumes that let attempts fail, where the Pod is one of those whose claims were made for nobody."""
+
+TENANTS = (
+    Tenant(
+        "red",
+        namespace_labels={"team": ("red", "pink")},
+        per_mille=1_250,
+        resources=("cpu", "memory"),
+        bounds=(Rule("tenant red, s0", "s0", filter=RuleFilter(max=0.8, missing=FilterMissing.REJECT)),),
+    ),
+    Tenant("rest", per_mille=500, resources=("cpu", "nvidia.com/gpu")),
+)
+"""All Pods are of the one or the other, by whether their Namespace is there."""
+
+BUILT_IN = {
+    signal.name: signal
+    for signal in (
+        Signal("mates", "", built_in=BuiltIn(BuiltInKind.COUNT, same=("app",))),
+        Signal(
+            "near",
+            "",
+            by=ByKind.LABEL,
+            label="zone",
+            built_in=BuiltIn(BuiltInKind.COUNT, same=(TEAM, "app"), all_namespaces=True),
+        ),
+        Signal("crowd", "", by=ByKind.CLUSTER, built_in=BuiltIn(BuiltInKind.PODS)),
+        Signal("full", "", unit=Unit.RATIO, built_in=BuiltIn(BuiltInKind.REQUESTED, resource="cpu")),
+        Signal("gpus", "", by=ByKind.LABEL, label="zone", built_in=BuiltIn(BuiltInKind.REQUESTED, "nvidia.com/gpu")),
+    )
+}
+_BLUE_WEB = Match(labels={"app": "web", TEAM: "blue"})
+BUILT_IN_RULES = (
+    Rule("one-mate", "mates", filter=RuleFilter(max=1.0), score=RuleScore(Curve((0.0, 10.0), (100.0, 0.0)))),
+    Rule("near", "near", _BLUE_WEB, filter=RuleFilter(min=1.0, missing=FilterMissing.REJECT)),
+    Rule("crowd", "crowd", filter=RuleFilter(max=4.0)),
+    Rule("full", "full", _BLUE_WEB, filter=RuleFilter(max=1.5)),
+    Rule("gpus", "gpus", filter=RuleFilter(max=6.0), score=RuleScore(Curve((0.0, 4.0), (0.0, 100.0)))),
+)
 
 CURVE = Curve((0.0, 0.5, 1.0), (100.0, 30.0, 0.0))
 
@@ -157,7 +199,9 @@ class World:
             for i in range(len(self.samples) + 1)
         ]
         tripped = {f"r{i}": values[name] > 0.8 for i, name in enumerate(names)}
-        return SignalTable(RuleSet(signals, tuple(rules)), columns, tripped)
+        if names:
+            tripped["tenant red, s0"] = tripped["r0"]
+        return SignalTable(RuleSet(signals | BUILT_IN, (*rules, *BUILT_IN_RULES), tenants=TENANTS), columns, tripped)
 
 
 def is_so(random: Random) -> bool:

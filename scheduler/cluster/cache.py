@@ -76,10 +76,14 @@ class Cache:
         old = self.node(name)
         if old is not None and is_same_version(old, node):
             return old
+        unread = self.state.nodes.unread_figures
+        told = unread.get(name)
         try:
             self.state.set_node(node)
         except InvalidObjectError as error:
             return self.set_node_aside(name, str(error))
+        if unread.get(name, told) != told:
+            _log.warning("node %s counts with what it advertises: %s", name, unread[name])
         self.unreadable_nodes.pop(name, None)
         if old is None or _names(old) != _names(node):
             self._is_identity_stale = True

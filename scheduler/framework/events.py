@@ -27,6 +27,7 @@ class Resource(enum.StrEnum):
     CSI_DRIVER = "CSIDriver"
     CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
     VOLUME_ATTACHMENT = "VolumeAttachment"
+    NAMESPACE = "Namespace"
     SIGNALS = "Signals"
     RULES = "Rules"
     WILDCARD = "*"

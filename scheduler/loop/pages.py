@@ -18,6 +18,7 @@ from scheduler.metrics import Family, Metrics
 from scheduler.model.rules import Rule
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.tenants import names_of_tenants
 from scheduler.model.views import NodeView
 from scheduler.plugins.signals import rule_weight, scores_of
 
@@ -136,13 +137,14 @@ class Pages:
         metrics.unreadable_objects("Pod").set(len(cache.unreadable_pods))
         for kind, known in cache.unreadable_objects.items():
             metrics.unreadable_objects(kind).set(len(known))
+        metrics.unreadable_objects("RealAllocatable").set(len(cache.state.nodes.unread_figures))
         self._update_signals()
 
     def _update_signals(self) -> None:
         metrics, nodes, now_s = self._metrics, NodeView(self._world.cache.state.nodes), self._clock()
         table = self._world.signals.freeze(nodes, now_s)
         metrics.keep_signals(table.rules.signals)
-        metrics.keep_rules(rule.name for rule in table.rules.rules)
+        metrics.keep_rules([rule.name for rule in table.rules.rules] + names_of_tenants(table.rules))
         metrics.rules_loaded().set(len(table.rules.rules))
         for name, signal in table.rules.signals.items():
             metrics.signal_max_age(name).set(signal.max_age_s)

@@ -28,6 +28,7 @@ from scheduler.plugins.queue_order import PrioritySort, SchedulingGates
 from scheduler.plugins.remote_binder import RemoteBinder
 from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.plugins.taints import NodeUnschedulable, TaintToleration
+from scheduler.plugins.tenant_overcommit import TenantOvercommit
 from scheduler.plugins.volume_binding import VolumeBinding
 from scheduler.plugins.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volume_zone import VolumeZone
@@ -42,7 +43,7 @@ class Link(NamedTuple):
     weight: int = 1
 
 
-# The order of the lines is the order at every extension point: that of kube-scheduler 1.37, then the signals.
+# The order of the lines is the order at every extension point: that of kube-scheduler 1.37, then tenants and signals.
 DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("SchedulingGates", SchedulingGates),
     Link("PrioritySort", PrioritySort),
@@ -62,6 +63,7 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("DefaultPreemption", DefaultPreemption),
     Link("NodeResourcesBalancedAllocation", NodeResourcesBalancedAllocation, 1),
     Link("ImageLocality", ImageLocality, 1),
+    Link("TenantOvercommit", TenantOvercommit),
     Link("SignalFilter", SignalFilter),
     Link("SignalScore", SignalScore),
     Link("DefaultBinder", DefaultBinder),

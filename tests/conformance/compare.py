@@ -30,6 +30,9 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.default_preemption import DefaultPreemption
 from tests.conformance.cases import ABSENT_PLUGINS, Case
 
+OURS = {"SignalScore", "TenantOvercommit"}
+"""Plugins that kube-scheduler has not, and that skip where there are neither rules nor tenants."""
+
 EVENT_LIMIT = 1024
 THOUSANDTHS = 1000
 
@@ -298,7 +301,7 @@ def _found_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtere
     for plugin in profile.prefilter:
         result = plugin.prefilter(pod, snapshot)
         if not isinstance(result, PreFilterResult):
-            skipped.append(plugin.name)
+            skipped += {plugin.name} - OURS
         elif result.node_names is not None:
             allowed = result.node_names if allowed is None else allowed & result.node_names
     nodes = None if allowed is None else sorted(allowed)
@@ -334,7 +337,7 @@ def _found_scores(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: 
         "raw": {term.plugin: dict(zip(names, term.raw.tolist(), strict=True)) for term in terms},
         "scores": {term.plugin: dict(zip(names, term.values.tolist(), strict=True)) for term in terms},
         "weights": {term.plugin: term.weight for term in terms},
-        "score_skipped": sorted(set(skipped) - {"SignalScore"}),
+        "score_skipped": sorted(set(skipped) - OURS),
         "total": {name: int(one) / THOUSANDTHS for name, one in zip(names, _checked_total(terms, total), strict=True)},
         "best": sorted(name for name, one in zip(names, total, strict=True) if one == total.max()),
     }

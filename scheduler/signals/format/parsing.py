@@ -6,7 +6,7 @@ that gets RuleFilesError keeps what it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +17,7 @@ from scheduler.signals.format.querying import read_dialect
 from scheduler.signals.format.report import Report, Scope, is_broken, problem_at
 from scheduler.signals.format.rules import RuleReader
 from scheduler.signals.format.signals import Declared, read_signals
+from scheduler.signals.format.tenants import TenantReader
 from scheduler.signals.format.yaml_nodes import Fault, compose
 
 API_VERSION: Final = "vane.dev/v1"
@@ -24,7 +25,7 @@ KIND: Final = "Rules"
 MAX_BYTES: Final = 1 << 20
 
 FILE: Final = Shape(
-    fields=("apiVersion", "kind", "signals", "rules", "dialect"),
+    fields=("apiVersion", "kind", "signals", "rules", "tenants", "dialect"),
     required=("apiVersion", "kind"),
     later={"defaults": "defaults for a whole file (defaults)", "tests": "tests inside a rule file (tests)"},
 )
@@ -71,13 +72,16 @@ def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Se
     is_complete = not any(fields is None or _hides_signals(fields) for fields in opened.values())
     is_complete = is_complete and not any(report.is_full for report in reports.values())
     reader = RuleReader(signals, is_complete)
+    tenants = TenantReader(reader.signal_of)
     for name, fields in opened.items():
         if fields is not None:
             reader.read(fields.get("rules"), Scope(reports[name]))
+            tenants.read(fields.get("tenants"), Scope(reports[name]))
     good = {name: declared.signal for name, declared in signals.items() if declared.signal is not None}
-    _warn_of_limits(reader.rules, good, reports)
+    rules = RuleSet(good, tuple(reader.rules), generation, tuple(tenants.tenants))
+    _warn_of_limits(rules.judged, good, reports)
     return Reading(
-        rules=RuleSet(good, tuple(reader.rules), generation),
+        rules=rules,
         problems=tuple(sorted(problem for report in reports.values() for problem in report.problems)),
         warnings=tuple(sorted(warning for report in reports.values() for warning in report.warnings)),
     )
@@ -98,8 +102,9 @@ def _open(data: bytes, report: Report) -> Fields | None:
     expect(fields, "apiVersion", API_VERSION)
     expect(fields, "kind", KIND)
     report.dialect = read_dialect(fields.get("dialect"), scope.inner("dialect"))
-    if "signals" not in fields and "rules" not in fields and not report.problems:
-        scope.problem(fields.node, "neither signals nor rules: the file says nothing. Write at least one of the two")
+    if not {"signals", "rules", "tenants"} & fields.found.keys() and not report.problems:
+        what = "neither signals nor rules nor tenants: the file says nothing"
+        scope.problem(fields.node, f"{what}. Write at least one of the three")
     return fields
 
 
@@ -107,10 +112,10 @@ def _hides_signals(fields: Fields) -> bool:
     return "signals" in fields and is_broken(fields.get("signals"))
 
 
-def _warn_of_limits(rules: list[Rule], signals: Mapping[str, Signal], reports: Mapping[str, Report]) -> None:
+def _warn_of_limits(rules: Iterable[Rule], signals: Mapping[str, Signal], reports: Mapping[str, Report]) -> None:
     """Warn of a limit that no valid sample can reach, most often 80 where 0.8 or 80% is meant."""
     for rule in rules:
-        span = signals[rule.signal].range
+        span = signals[rule.signal].range if rule.signal else None
         if span is None or rule.filter is None:
             continue
         for name, limit in (("max", rule.filter.max), ("min", rule.filter.min)):
@@ -123,7 +128,7 @@ def _warn_of_limits(rules: list[Rule], signals: Mapping[str, Signal], reports: M
 
 def unused_signals(rules: RuleSet) -> list[str]:
     """Return the names of signals that no rule looks at; they are asked for all the same."""
-    used = {rule.signal for rule in rules.rules}
+    used = {rule.signal for rule in rules.judged}
     used |= {rule.weight.signal for rule in rules.rules if not isinstance(rule.weight, float)}
     return [name for name in rules.signals if name not in used]
 

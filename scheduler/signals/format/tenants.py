@@ -1,0 +1,198 @@
+"""The `tenants:` part of a rule file: who may use how much of what nodes really have, and while what is measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Final
+
+from scheduler.model.labels import is_label_key, is_label_value
+from scheduler.model.requests import CPU, MEMORY, is_counted
+from scheduler.model.rules import ByKind, FilterMissing, Rule, RuleFilter, Tenant
+from scheduler.model.tenants import bound_name
+from scheduler.signals.format import yaml_nodes
+from scheduler.signals.format.effects import read_filter
+from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.signals.format.matching import read_globs
+from scheduler.signals.format.report import Scope, got, is_broken
+from scheduler.signals.format.rules import NAME
+from scheduler.signals.format.signals import Declared
+from scheduler.signals.format.values import Measure, read_any_text, read_text
+from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+
+MAX_TENANTS: Final = 100
+"""Over all files."""
+MAX_PER_MILLE: Final = 2000
+DEFAULT_RESOURCES: Final = (CPU, MEMORY)
+
+TENANT: Final = Shape(fields=("name", "match", "overcommit", "resources", "while"), required=("name", "overcommit"))
+MATCH: Final = Shape(fields=("namespaces", "namespace_labels"))
+BOUND: Final = Shape(
+    fields=("signal", "max", "min", "clear"),
+    required=("signal",),
+    later={"missing": "overcommit without a sample (missing): without one it is 100 %"},
+)
+_KINDS: Final = (ByKind.NODE, ByKind.LABEL, ByKind.CLUSTER, None)
+_WHOLE: Final = 1000
+_PERCENTAGE: Final = re.compile(r"((?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,9})?) ?%")
+
+
+@dataclass(slots=True)
+class TenantReader:
+    """Reads the tenants of all files in turn; names, their number and their order count over all of them.
+
+    `signal_of` finds the signal that a node names, and says where there is none.
+    """
+
+    signal_of: Callable[[Node | None, Scope], Declared | None]
+    tenants: list[Tenant] = field(default_factory=list)
+    _places: dict[str, str] = field(default_factory=dict)
+    _n_read: int = 0
+
+    def read(self, node: Node | None, scope: Scope) -> None:
+        items = read_list(
+            node, scope.inner("tenants"), "Write `- name: …` and what the tenant may use, or drop the line"
+        )
+        for number, item in enumerate(items or (), start=1):
+            if scope.report.is_full:
+                return
+            self._n_read += 1
+            if self._n_read == MAX_TENANTS + 1:
+                scope.problem(item, f"more than {MAX_TENANTS} tenants in all files. Drop some, or join namespaces")
+            tenant = self._tenant(item, Scope(scope.report, _label(item, number)))
+            if tenant is not None:
+                self.tenants.append(tenant)
+
+    def _tenant(self, node: Node, scope: Scope) -> Tenant | None:
+        n_problems = len(scope.report.problems)
+        fields = read_fields(node, scope, TENANT)
+        if fields is None:
+            return None
+        name = self._name(fields)
+        match = read_fields(fields.get("match"), scope.inner("match"), MATCH)
+        globs = read_globs(match.get("namespaces"), match.scope.inner("namespaces")) if match else ()
+        labels = _labels(match.get("namespace_labels"), match.scope.inner("namespace_labels")) if match else {}
+        per_mille = _per_mille(fields.get("overcommit"), scope.inner("overcommit"))
+        resources = _resources(fields.get("resources"), scope.inner("resources"))
+        bounds = self._bounds(fields, name or "")
+        if len(scope.report.problems) > n_problems or name is None or per_mille is None:
+            return None
+        if per_mille > _WHOLE and "while" not in fields:
+            scope.warning(
+                fields.at("overcommit"),
+                "above 100 % whatever is measured: nodes fill up though they are busy. Write `while:`, as"
+                " `while: [{signal: node_cpu_use, max: 85%}]`",
+            )
+        return Tenant(name, globs, labels, per_mille, resources, bounds, scope.where(node))
+
+    def _name(self, fields: Fields) -> str | None:
+        node, scope = fields.get("name"), fields.scope
+        name = read_text(node, scope.inner("name"))
+        if name is None or node is None:
+            return None
+        if not NAME.fullmatch(name):
+            write = "Write lower-case letters, digits and `-`, at most 63, a letter or digit at both ends"
+            scope.inner("name").problem(node, f"not a tenant's name, {got(node)}. {write}")
+            return None
+        if name in self._places:
+            scope.problem(node, f"stands twice, first at {self._places[name]}. Rename one of the two")
+            return None
+        self._places[name] = scope.where(node)
+        return name
+
+    def _bounds(self, fields: Fields, tenant: str) -> tuple[Rule, ...]:
+        scope = fields.scope.inner("while")
+        bounds: dict[str, Rule] = {}
+        for item in read_list(fields.get("while"), scope, "Write `[{signal: …, max: …}]`, or drop the line") or ():
+            bound = self._bound(item, scope, tenant)
+            if bound is None:
+                continue
+            if bound.signal in bounds:
+                scope.problem(item, f"signal '{bound.signal}' stands twice. Write its max and min together")
+            bounds[bound.signal] = bound
+        return tuple(bounds.values())
+
+    def _bound(self, node: Node, scope: Scope, tenant: str) -> Rule | None:
+        named = next((value for key, value in _entries(node) if key.value == "signal"), None)
+        signal = self.signal_of(named, scope.inner("signal"))
+        limits = read_filter(node, scope, signal.measure if signal else Measure("", None), BOUND)
+        if signal is None or limits is None or named is None:
+            return None
+        if signal.by not in _KINDS or (signal.signal is not None and signal.signal.built_in is not None):
+            what = f"signal '{signal.name}' is not measured by node, by a label of nodes or for the cluster"
+            scope.inner("signal").problem(named, f"{what}. Write one that is")
+            return None
+        needed = RuleFilter(limits.max, limits.min, limits.max_clear, limits.min_clear, missing=FilterMissing.REJECT)
+        return Rule(bound_name(tenant, signal.name), signal.name, filter=needed, where=scope.where(node))
+
+
+def _entries(node: Node) -> tuple[tuple[Scalar, Node], ...]:
+    return tuple(node.entries) if isinstance(node, yaml_nodes.Mapping) else ()
+
+
+def _label(node: Node, number: int) -> str:
+    """Name a tenant in messages by what it calls itself, else by its place in the list."""
+    for key, value in _entries(node):
+        if key.value == "name" and isinstance(value, Scalar) and value.value:
+            return f"tenant '{clip(value.value)}'"
+    return f"tenant {number}"
+
+
+def _per_mille(node: Node | None, scope: Scope) -> int | None:
+    """Return thousandths from a percentage, `105%`, with a tenth of a percent at most."""
+    if node is None or is_broken(node):
+        return None
+    match = _PERCENTAGE.fullmatch(node.value) if isinstance(node, Scalar) else None
+    if match is None:
+        scope.problem(node, f"must be a percentage of the real allocatable, {got(node)}. Write it with `%`, as 105%")
+        return None
+    exact = Fraction(match[1]) * 10
+    if exact.denominator != 1:
+        scope.problem(node, f"must have one digit after the point at most, {got(node)}. Write 102.5%, or 105%")
+        return None
+    if not 0 < exact <= MAX_PER_MILLE:
+        scope.problem(node, f"must be above 0% and at most 200%, {got(node)}. Write a percentage within these")
+        return None
+    return int(exact)
+
+
+def _resources(node: Node | None, scope: Scope) -> tuple[str, ...]:
+    found: list[str] = []
+    for item in read_list(node, scope, "Write resources, as `[cpu, memory]`, or drop the line for these two") or ():
+        name = read_text(item, scope)
+        if name is None:
+            continue
+        if not is_counted(name):
+            scope.problem(item, f"not a resource that Pods request, {got(item)}. Write cpu, memory or nvidia.com/gpu")
+        elif name in found:
+            scope.problem(item, f"stands twice, {got(item)}. Drop one of the two")
+        found.append(name)
+    return tuple(found) if node is not None else DEFAULT_RESOURCES
+
+
+def _labels(node: Node | None, scope: Scope) -> Mapping[str, tuple[str, ...]]:
+    labels: dict[str, tuple[str, ...]] = {}
+    mapping = read_mapping(node, scope, "Write `{team: shop}` or `{team: [shop, bank]}`, or drop the line")
+    for key, value in mapping.entries if mapping else ():
+        if read_text(key, scope) is None or is_broken(value):
+            continue
+        if not is_label_key(key.value):
+            write = "Write a name as Kubernetes allows it, as `kubernetes.io/metadata.name`"
+            scope.problem(key, f"not a label's key, {got(key)}. {write}")
+        labels[key.value] = _values(value, scope.inner(clip(key.value)))
+    return labels
+
+
+def _values(node: Node, scope: Scope) -> tuple[str, ...]:
+    is_list = isinstance(node, yaml_nodes.Sequence)
+    items = read_list(node, scope, "Write values, as `[shop, bank]`") or () if is_list else (node,)
+    found = []
+    for item in items:
+        text = read_any_text(item, scope)
+        if text is not None and not is_label_value(text):
+            scope.problem(item, f"not a label's value, {got(item)}. Write at most 63 letters, digits, `-`, `_` and `.`")
+        elif text is not None:
+            found.append(text)
+    return tuple(found)
