@@ -62,16 +62,18 @@ class _Group:
 
 
 class _Column:
-    """int64 counts by row, as wide as the highest row needed so far."""
+    """int64 counts by row, as wide as the highest row needed so far; another `version` with each change."""
 
-    __slots__ = ("counts",)
+    __slots__ = ("counts", "version")
 
     def __init__(self) -> None:
         self.counts: IntArray = np.zeros(0, dtype=np.int64)
+        self.version = object()
 
     def add(self, row: int, n: int) -> None:
         self.widen(row + 1)
         self.counts[row] += n
+        self.version = object()
 
     def widen(self, n_rows: int) -> None:
         if n_rows > len(self.counts):
@@ -124,14 +126,22 @@ class MatchingPods(Index):
 
     def on_rows(self, match: Match, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): the Pods on each row that match. Not to be kept: it changes as Pods come and go."""
+        column = self._asked(match)
+        column.widen(n_rows)
+        return read_only(column.counts[:n_rows])
+
+    def version_of(self, match: Match) -> object:
+        """Return an object that is another one whenever a Pod that matches has come or gone."""
+        return self._asked(match).version
+
+    def _asked(self, match: Match) -> _Column:
         column = self._columns.pop(match, None)
         if column is None:
             column = self._learned(match)
         self._columns[match] = column
         if len(self._columns) > self._capacity:
             self._forget(next(iter(self._columns)))
-        column.widen(n_rows)
-        return read_only(column.counts[:n_rows])
+        return column
 
     def _found(self, likeness: _Likeness, sample: PodInfo) -> _Group:
         """Return a new group, with the columns that count it."""

@@ -6,13 +6,30 @@ Pod say it all.
 
 from __future__ import annotations
 
+import numpy as np
+
 from scheduler.framework.built_in import built_in_column, read_signal, refused_now
 from scheduler.framework.inflight_column import with_inflight
+from scheduler.framework.keyed_reading import (
+    group_key,
+    is_due_a_sample,
+    keyed_signal,
+    keyed_tripped,
+    keyed_values,
+    n_cards,
+)
 from scheduler.model.arrays import BoolArray
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Rule
+from scheduler.model.rules import FilterMissing, Rule
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
+
+
+def concerns(rule: Rule, pod: PodInfo) -> bool:
+    """Whether the rule concerns a Pod, be it that it acts or only watches; one over cards only Pods that ask for some."""
+    if not rule.covers(pod.namespace, pod.labels):
+        return False
+    return not rule.gpu_resources or n_cards(rule.gpu_resources, pod) > 0
 
 
 def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
@@ -24,6 +41,13 @@ def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalCo
     if built_in is not None:
         return built_in_column(built_in, pod, snapshot)
     column = snapshot.signals.columns.get(rule.signal)
+    keyed = keyed_signal(rule, snapshot)
+    if keyed is not None and pod is not None and column is not None:
+        values = keyed_values(rule, keyed, pod, snapshot)
+        if values is None:
+            return column
+        key = group_key(rule, keyed, pod)
+        return SignalColumn(keyed, values, column.age_s, column.as_of_unix_s, key=key)
     return None if column is None else with_inflight(column, snapshot)
 
 
@@ -39,8 +63,37 @@ def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArr
     # A node without a sample is never tripped, so the bits stand as they are until all samples are too old.
     if column is None or column.freshness is Freshness.ABSENT:
         return None
+    keyed = keyed_signal(rule, snapshot)
+    if keyed is not None:
+        return None if pod is None else keyed_tripped(rule, keyed, pod, snapshot)
     tripped = snapshot.signals.tripped.get(rule.name)
     if tripped is None or column.signal.inflight is None or rule.filter is None or rule.filter.max is None:
         return tripped
     # Comparisons with NaN are False: a node without a sample is not tripped.
     return tripped | (with_inflight(column, snapshot).expected > rule.filter.max)
+
+
+def read_unmeasured(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
+    """Return bool (n_rows,), True where the rule refuses a node for the lack of a sample; None: nowhere."""
+    if rule.filter is None or rule.filter.missing is not FilterMissing.REJECT:
+        return None
+    keyed = keyed_signal(rule, snapshot)
+    if keyed is not None and not is_due_a_sample(rule, keyed, pod, snapshot):
+        return None
+    column = read_column(rule, pod, snapshot)
+    return np.ones(snapshot.nodes.n_rows, dtype=np.bool_) if column is None else ~column.has_sample
+
+
+def is_valve_open(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> bool:
+    """Whether the rule only scores this Pod for now.
+
+    What a signal with two keys refuses depends on the Pod, and so does whether it is more than the valve allows.
+    """
+    if rule.name in snapshot.signals.open_valves:
+        return True
+    if rule.filter is None or rule.filter.valve is None or keyed_signal(rule, snapshot) is None:
+        return False
+    verdicts = (read_tripped(rule, pod, snapshot), read_unmeasured(rule, pod, snapshot))
+    refused = [verdict & snapshot.nodes.alive for verdict in verdicts if verdict is not None]
+    n_refused = int(np.count_nonzero(np.logical_or.reduce(refused))) if refused else 0
+    return n_refused > rule.filter.valve * snapshot.nodes.n_alive

@@ -41,6 +41,8 @@ class SignalColumn:
     row_lag_s
         float64 (n_rows,), how much older than `age_s` each node's sample is, finite, from 0; None where none is.
         A row beyond `max_age_s` has no value any more.
+    key
+        Which Pods read these values, where not all do: their workload, number of cards, …; empty where all do.
     """
 
     signal: Signal
@@ -49,6 +51,7 @@ class SignalColumn:
     as_of_unix_s: float = math.nan
     inflight: FloatArray | None = None
     row_lag_s: FloatArray | None = None
+    key: str = ""
 
     @property
     def expected(self) -> FloatArray:

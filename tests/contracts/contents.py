@@ -14,7 +14,7 @@ import numpy as np
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
 
-COUNTERS = frozenset({"epoch", "generation", "row_generation", "_generation"})
+COUNTERS = frozenset({"epoch", "generation", "row_generation", "_generation", "version"})
 """These count changes, those of trials too, and never go back."""
 
 LIMITS = frozenset({"_capacity", "_width"})
