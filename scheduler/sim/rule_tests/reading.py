@@ -229,7 +229,10 @@ def _node(key: Scalar, value: yaml_nodes.Node, scope: Scope) -> NodeExpectation 
             scope.problem(value, f"not known, {got(value)}. {_NODE_ADVICE}")
             return None
         score = read_number(value, scope, None)
-        return None if score is None else NodeExpectation(where, key.value, is_refused=False, score=score)
+        if score is None:
+            return None
+        # With a sample: what nobody measured is neutral, and would pass for a score by chance.
+        return NodeExpectation(where, key.value, is_refused=False, is_missing=False, score=score)
     fields = read_fields(value, scope, NODE)
     if fields is None:
         return None

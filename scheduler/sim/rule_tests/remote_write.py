@@ -31,18 +31,21 @@ def write_requests(series: Sequence[InputSeries]) -> Iterator[bytes]:
     for piece in range(int(end_s // _PIECE_S) + 1):
         parts = []
         for one in series:
-            samples = [(at_s, value) for at_s, value in one.samples if at_s // _PIECE_S == piece]
+            samples = [(round(at_s * 1000), value) for at_s, value in one.samples if at_s // _PIECE_S == piece]
             if samples:
-                parts.append(_field(1, _series(one.labels, samples)))
+                parts.append((one.labels, samples))
         if parts:
-            yield _snappy(b"".join(parts))
+            yield write_request(parts)
 
 
-def _series(labels: Labels, samples: Iterable[tuple[float, float]]) -> bytes:
+def write_request(series: Iterable[tuple[Labels, Iterable[tuple[int, float]]]]) -> bytes:
+    """Return the body for series with their samples as (Unix milliseconds, value)."""
+    return _snappy(b"".join(_field(1, _series(labels, samples)) for labels, samples in series))
+
+
+def _series(labels: Labels, samples: Iterable[tuple[int, float]]) -> bytes:
     named = [_field(1, _field(1, name.encode()) + _field(2, labels[name].encode())) for name in sorted(labels)]
-    timed = [
-        _field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + _varint(round(at_s * 1000))) for at_s, value in samples
-    ]
+    timed = [_field(2, b"\x09" + struct.pack("<d", value) + b"\x10" + _varint(at_ms)) for at_ms, value in samples]
     return b"".join((*named, *timed))
 
 
