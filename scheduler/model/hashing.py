@@ -1,6 +1,7 @@
 """The only chance in a decision: ties broken by a hash of the node's name mixed with one of the Pod's UID.
 
-Independent of node order, of the replica and of the generation, and equal on every CPU.
+Independent of node order, of the replica and of the generation, and equal on every CPU. Which Pods a canary takes is
+drawn by a hash of its own.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ import numpy as np
 from scheduler.model.arrays import HashArray
 
 _MASK = (1 << 64) - 1
+_BEYOND_DOUBLE = 11
+"""Of 64 bits, how many a double has no room for."""
 
 
 def hash64(text: str) -> int:
     """Return the first eight bytes of blake2b of `text` as an unsigned integer."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def lot_of(text: str) -> float:
+    """Return a number from 0 up to, not including, 1; it says nothing of `hash64` of the same text."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8, person=b"vane canary").digest()
+    return (int.from_bytes(digest, "little") >> _BEYOND_DOUBLE) * 2.0 ** (_BEYOND_DOUBLE - 64)
 
 
 def mix64(values: HashArray) -> HashArray:

@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model.affinity_terms import PodTerms, terms_of
-from scheduler.model.hashing import hash64
+from scheduler.model.hashing import hash64, lot_of
 from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec, PodStatus
 from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
 from scheduler.model.structs import Labels
@@ -95,6 +95,11 @@ class PodInfo:
     def seed(self) -> int:
         """The 64-bit seed that breaks ties for this Pod, from its UID."""
         return hash64(self.uid)
+
+    @cached_property
+    def lot(self) -> float:
+        """From 0 up to 1: below a canary's share the Pod is among its Pods, for all canaries alike."""
+        return lot_of(self.uid)
 
     @cached_property
     def requests(self) -> Amounts:

@@ -6,100 +6,58 @@ in the sense of "fill it in later": the loader (`signals.format`) has resolved e
 
 from __future__ import annotations
 
-import enum
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduler.model.pods import PodInfo
+from scheduler.model.rule_words import (
+    KEYED,
+    BuiltInKind,
+    ByKind,
+    Dialect,
+    EffectKind,
+    FilterMissing,
+    Mode,
+    Reduce,
+    ScoreMissing,
+    Unit,
+)
+
+__all__ = [
+    "DEFAULT_MAX_SHARE",
+    "KEYED",
+    "MAX_WEIGHT",
+    "BuiltIn",
+    "BuiltInKind",
+    "ByKind",
+    "Calls",
+    "Canary",
+    "Curve",
+    "Dialect",
+    "Effect",
+    "EffectKind",
+    "FilterMissing",
+    "LabelMatch",
+    "Match",
+    "Mode",
+    "PairKey",
+    "Reduce",
+    "Rule",
+    "RuleFilter",
+    "RuleScore",
+    "RuleSet",
+    "ScoreMissing",
+    "Signal",
+    "Tenant",
+    "Unit",
+    "WeightSignal",
+    "WorkloadKey",
+    "effect_scale",
+]
+
 MAX_WEIGHT = 100.0
 DEFAULT_MAX_SHARE = 0.3
-
-
-class Unit(enum.StrEnum):
-    """The unit of a signal's values; a rule's numbers may carry a suffix that is converted to it."""
-
-    NONE = "none"
-    SECONDS = "s"
-    MILLISECONDS = "ms"
-    BYTES = "bytes"
-    RATIO = "ratio"
-    PERCENT = "percent"
-    WATT = "watt"
-    CELSIUS = "celsius"
-
-
-class ByKind(enum.StrEnum):
-    """What one series of a signal stands for."""
-
-    NODE = "node"
-    LABEL = "label"
-    CLUSTER = "cluster"
-    GPU = "gpu"
-    """A node and one of its cards."""
-    WORKLOAD = "workload"
-    """A node and a workload on it; a Pod reads the values of its own workload."""
-    PAIR = "pair"
-    """Two domains of nodes, from and to; a Pod reads what lies between a node and the Pods that it calls."""
-
-
-KEYED = frozenset({ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR})
-"""The kinds of which a node has other values for other Pods."""
-
-
-class BuiltInKind(enum.StrEnum):
-    """What a signal that needs no PromQL counts or reads from the snapshot."""
-
-    COUNT = "count"
-    REQUESTED = "requested"
-    ALLOCATABLE = "allocatable"
-    PODS = "pods"
-
-
-class EffectKind(enum.StrEnum):
-    """How much a placed Pod adds to a signal until the samples show it."""
-
-    REQUEST = "request"
-    CONSTANT = "constant"
-    LEARNED = "learned"
-
-
-class Mode(enum.StrEnum):
-    """Whether a rule acts."""
-
-    ENFORCE = "enforce"
-    SHADOW = "shadow"
-    """Computed and recorded, never acting."""
-
-
-class Dialect(enum.StrEnum):
-    """The query language of a file's expressions."""
-
-    PROMETHEUS = "prometheus"
-    METRICSQL = "metricsql"
-
-
-class Reduce(enum.StrEnum):
-    """How several series of one node become one value."""
-
-    MAX = "max"
-    MIN = "min"
-    AVG = "avg"
-    SUM = "sum"
-
-
-class FilterMissing(enum.StrEnum):
-    """What a filter does with a node that has no usable sample."""
-
-    ALLOW = "allow"
-    REJECT = "reject"
-
-
-class ScoreMissing(enum.StrEnum):
-    """What a score gives to a node that has no usable sample."""
-
-    NEUTRAL = "neutral"
-    BEST = "best"
-    WORST = "worst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +82,8 @@ class BuiltIn:
 
     resource
         `requested` and `allocatable`: the resource. With the unit `ratio` or `percent`, `requested` is a share of
-        what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, the rest in whole units.
+        what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, the rest in whole
+        units.
     same
         `count`: Pods whose values of these labels are those of the Pod at hand, in order; nobody, where it lacks one.
     window_s
@@ -317,6 +276,9 @@ class Canary:
     percent: float = 100.0
     namespaces: tuple[str, ...] = ()
 
+    def takes(self, pod: PodInfo) -> bool:
+        return Match(self.namespaces).covers(pod.namespace, {}) and 100.0 * pod.lot < self.percent
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -353,6 +315,15 @@ class Rule:
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether the rule concerns a Pod, be it that it acts or only watches."""
         return self.match.covers(namespace, labels)
+
+    @property
+    def is_on_trial(self) -> bool:
+        """Whether it only watches all Pods, or some."""
+        return self.mode is Mode.SHADOW or self.canary is not None
+
+    def acts_on(self, pod: PodInfo) -> bool:
+        """Whether the rule acts on a Pod that it covers; if not, it only watches."""
+        return self.mode is Mode.ENFORCE and (self.canary is None or self.canary.takes(pod))
 
 
 @dataclass(frozen=True, slots=True)
