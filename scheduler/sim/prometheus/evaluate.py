@@ -16,6 +16,7 @@ from scheduler.sim.prometheus.expression import parse
 from scheduler.sim.prometheus.functions import FUNCTIONS, unwrapped
 from scheduler.sim.prometheus.selecting import Moment, Window, select_latest, select_windows
 from scheduler.sim.prometheus.store import SeriesStore
+from scheduler.sim.prometheus.subqueries import subquery_windows
 from scheduler.sim.prometheus.values import (
     LabelKey,
     Labels,
@@ -124,11 +125,22 @@ class Evaluator:
 
     def windows(self, node: Any) -> Iterator[Window]:
         self._check()
-        return select_windows(self._store, unwrapped(node), self._moment)
+        node = unwrapped(node)
+        if isinstance(node, ast.SubqueryExpr):
+            return subquery_windows(node, self._moment, lambda moment: self._within(node.expr, moment))
+        return select_windows(self._store, node, self._moment)
 
     def latest(self, node: Any) -> Iterator[tuple[Labels, int, float]]:
         self._check()
         return select_latest(self._store, node, self._moment)
+
+    def _within(self, node: Any, moment: Moment) -> Vector:
+        """Evaluate the expression of a subquery at one of its steps."""
+        evaluator = Evaluator(self._store, moment, self._check)
+        is_scalar = result_type(node) == ast.ValueType.Scalar
+        vector = make_vector([{}], [evaluator.scalar(node)]) if is_scalar else evaluator.vector(node)
+        self._warnings.update(dict.fromkeys(evaluator.warnings))
+        return unique_vector(vector.labels, vector.values)
 
 
 def _selected(evaluator: Evaluator, node: ast.VectorSelector) -> Vector:

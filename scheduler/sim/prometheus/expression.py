@@ -40,15 +40,16 @@ def parse(expr: str) -> Any:
         _check_node(node)
     if _NEGATIVE_AT.search(_STRING.sub("", expr)):
         raise UnsupportedPromQLError("AtModifier", "a time before 1970")
-    if isinstance(root, (ast.MatrixSelector, ast.StringLiteral)):
+    if isinstance(root, (ast.MatrixSelector, ast.SubqueryExpr, ast.StringLiteral)):
         raise UnsupportedPromQLError(type(root).__name__, "as the result of a query")
     _check_depth(root)
     return root
 
 
 def _check_node(node: Any) -> None:
-    if isinstance(node, ast.SubqueryExpr):
-        raise UnsupportedPromQLError("SubqueryExpr")
+    if isinstance(node, ast.SubqueryExpr) and node.step is None:
+        # A Prometheus takes its evaluation interval then, which is a setting of the server.
+        raise UnsupportedPromQLError("SubqueryExpr", "without a step")
     if isinstance(node, ast.Call) and node.func.name not in FUNCTIONS:
         raise UnsupportedPromQLError(f"Call {node.func.name}")
     if isinstance(node, ast.AggregateExpr) and str(node.op) not in AGGREGATIONS:

@@ -87,7 +87,9 @@ def _quantile_over_time(evaluation: Evaluation, arguments: Arguments) -> Vector:
 def _absent_over_time(evaluation: Evaluation, arguments: Arguments) -> Vector:
     if next(evaluation.windows(arguments[0]), None) is not None:
         return EMPTY
-    return make_vector([_labels_looked_for(unwrapped(arguments[0]).vector_selector)], [1.0])
+    argument = unwrapped(arguments[0])
+    labels = _labels_looked_for(argument.vector_selector) if isinstance(argument, ast.MatrixSelector) else {}
+    return make_vector([labels], [1.0])
 
 
 def _each(compute: Callable[[Floats], Floats]) -> Function:

@@ -48,7 +48,7 @@ def select_latest(
     store: SeriesStore, selector: ast.VectorSelector, moment: Moment
 ) -> Iterator[tuple[Labels, int, float]]:
     """Yield labels, time in milliseconds and value of each series' latest sample within the lookback."""
-    ref_ms = _reference_ms(selector, moment)
+    ref_ms = reference_ms(selector, moment)
     for series in _series_of(store, selector):
         times, values = series.samples()
         i = int(np.searchsorted(times, ref_ms, side="right")) - 1
@@ -59,7 +59,7 @@ def select_latest(
 
 def select_windows(store: SeriesStore, selector: ast.MatrixSelector, moment: Moment) -> Iterator[Window]:
     """Yield the samples of each series that has any within the range."""
-    end_ms = _reference_ms(selector.vector_selector, moment)
+    end_ms = reference_ms(selector.vector_selector, moment)
     start_ms = end_ms - selector.range // _MILLISECOND
     for series in _series_of(store, selector.vector_selector):
         times, values = series.samples()
@@ -101,8 +101,8 @@ def _test(label: str, operator: str, value: str) -> Callable[[Labels], bool]:
     return lambda labels: (pattern.fullmatch(labels.get(label, "")) is not None) is wanted
 
 
-def _reference_ms(selector: ast.VectorSelector, moment: Moment) -> int:
-    """Return the time that a selector looks at, by its `@` and `offset`."""
+def reference_ms(selector: ast.VectorSelector | ast.SubqueryExpr, moment: Moment) -> int:
+    """Return the time that a selector or subquery looks at, by its `@` and `offset`."""
     ref_ms = moment.at_ms if selector.at is None else _at_ms(selector.at, moment)
     return ref_ms - (selector.offset // _MILLISECOND if selector.offset else 0)
 

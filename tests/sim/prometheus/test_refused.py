@@ -15,7 +15,7 @@ REFUSED = {
     "1 + -(sort(x))": "Call sort",
     "topk(scalar(deriv(x[5m])), x)": "Call deriv",
     "nothing_here / deriv(x[5m])": "Call deriv",
-    "rate(x[5m:1m])": "SubqueryExpr",
+    "rate(x[5m:])": "SubqueryExpr",
     "x[5m:1m]": "SubqueryExpr",
     "x[5m]": "MatrixSelector",
     "(x[5m])": "MatrixSelector",
