@@ -274,7 +274,7 @@ class Metrics:
         self.signal_paused = self._gauge(
             "vane_signal_paused", "Whether the signal is asked at growing distances, after some failures.", "signal"
         )
-        self.prometheus_up = self._gauge("vane_prometheus_up", "Whether Prometheus answered last.")
+        self.prometheus_up = self._gauge("vane_prometheus_up", "Whether a Prometheus answered last.", "server")
 
     def _rules(self) -> None:
         self.rule_refused_nodes = self._gauge(

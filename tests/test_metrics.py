@@ -73,7 +73,7 @@ GAUGES = {
     "vane_rules_loaded": [],
     "vane_rules_last_reload_successful": [],
     "vane_rules_last_reload_success_timestamp_seconds": [],
-    "vane_prometheus_up": [],
+    "vane_prometheus_up": ["server"],
     "leader_election_master_status": ["name"],
     "vane_notifications_pending": [],
     "vane_unreadable_objects": ["kind"],
@@ -158,11 +158,11 @@ def test_children_are_cached_and_checked(metrics: Metrics) -> None:
 
 
 def test_a_gauge_nobody_set_is_not_shown_as_0(metrics: Metrics) -> None:
-    assert "vane_prometheus_up" not in page_of(metrics)
+    assert "vane_prometheus_up{" not in page_of(metrics)
     assert "scheduler_pod_scheduled_after_flush_total 0.0" in page_of(metrics)
-    metrics.prometheus_up().set(1)
-    metrics.prometheus_up().set(0)
-    assert "vane_prometheus_up 0.0" in page_of(metrics)
+    metrics.prometheus_up("").set(1)
+    metrics.prometheus_up("").set(0)
+    assert 'vane_prometheus_up{server=""} 0.0' in page_of(metrics)
 
 
 def test_the_state_of_a_signal_is_one_of_three(metrics: Metrics) -> None:

@@ -10,8 +10,6 @@ from scheduler.metrics import Metrics
 from scheduler.signals.answers import Drops, SignalAnswer
 from scheduler.signals.problems import concern_of, problems_of
 
-_NO_ANSWER = ("unreachable", "certificate", "timeout")
-
 
 class CountingQueue:
     """A QueueObserver."""
@@ -54,7 +52,9 @@ class CountingRefresher:
         if error_kind:
             self._metrics.signal_query_errors(signal, concern_of(error_kind)).inc()
             self._metrics.set_signal_problem(signal, error_kind)
-        self._metrics.prometheus_up().set(error_kind not in _NO_ANSWER)
+
+    def server_done(self, server: str, is_up: bool) -> None:
+        self._metrics.prometheus_up(server).set(is_up)
 
     def query_skipped(self, signal: str, reason: str) -> None:
         is_paused = reason != "running"

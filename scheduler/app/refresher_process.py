@@ -20,6 +20,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler import logs
 from scheduler.app.observing import CountingRefresher
+from scheduler.app.prometheus_servers import make_servers, server_names
 from scheduler.app.wire import (
     Answer,
     Ask,
@@ -50,9 +51,6 @@ from scheduler.serve.notifier import Notifier
 from scheduler.serve.pages import Check
 from scheduler.serve.resources import ResourcesPage
 from scheduler.settings import Settings
-from scheduler.signals.asking.client import ClientSettings, PrometheusClient
-from scheduler.signals.asking.credentials import Access
-from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.loader import RuleLoader
 
 log = logging.getLogger(__name__)
@@ -157,8 +155,12 @@ class RefresherProcess:
         self._metrics = Metrics(CollectorRegistry())
         self.pages = DecidingProcess(self._metrics.registry, {**start.pids, "refresher": os.getpid()})
         self.pages.wire = wire
-        self._refresher = self._make_refresher()
-        self._loader = RuleLoader(settings.rules, self._loaded, self._refused)
+        self._refresher = make_servers(
+            settings.prometheus, lambda answer: wire.send(Answer(answer)), CountingRefresher(self._metrics)
+        )
+        self._loader = RuleLoader(
+            settings.rules, self._loaded, self._refused, servers=server_names(settings.prometheus)
+        )
         self._loader.resume(start.loader)
         self._server = Server(settings.serving, self.pages, _reviews(start))
         self._notifier = Notifier(_source(settings), self._metrics)
@@ -191,16 +193,6 @@ class RefresherProcess:
                 self._notifier.submit(message.event)
             case _:
                 pass
-
-    def _make_refresher(self) -> Refresher | None:
-        prometheus = self._settings.prometheus
-        if prometheus.url is None:
-            return None
-        access = Access(dict(prometheus.headers), prometheus.token_file, prometheus.ca_file)
-        client = PrometheusClient(ClientSettings(prometheus.url, access))
-        return Refresher(
-            client, lambda answer: self._wire.send(Answer(answer)), observer=CountingRefresher(self._metrics)
-        )
 
     def _loaded(self, rules: RuleSet) -> None:
         def announce(rules: RuleSet) -> None:

@@ -19,6 +19,7 @@ from scheduler import __version__, logs
 from scheduler.app.election import ElectionReports, election_settings
 from scheduler.app.observing import CountingQueue, counting_requests, counting_restarts, host_label
 from scheduler.app.profiles import build_profiles
+from scheduler.app.prometheus_servers import check_addresses, server_names
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.cluster.backoff import Timings
@@ -48,7 +49,6 @@ from scheduler.loop.verdicts import Verdicts
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.settings import Settings
-from scheduler.signals.asking.client import check_prometheus_url
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.loader import RuleLoader
 
@@ -69,10 +69,10 @@ def run(settings: Settings) -> int:
         A setting, a profile, a kubeconfig or a rule file is wrong; nothing was started.
     """
     profiles = build_profiles(settings)
-    loader = RuleLoader(settings.rules, _ignore, _ignore)
+    prometheus = settings.prometheus
+    loader = RuleLoader(settings.rules, _ignore, _ignore, servers=server_names(prometheus))
     rules = loader.load() if settings.rules else RuleSet()
-    if settings.prometheus.url is not None:
-        check_prometheus_url(settings.prometheus.url)
+    check_addresses(prometheus)
     identity = new_identity()
     connection = load_connection(None if settings.kubeconfig is None else str(settings.kubeconfig))
     clusters = {name: load_connection(str(path)).as_replica(identity) for name, path in settings.clusters}
@@ -87,8 +87,8 @@ def run(settings: Settings) -> int:
                 "rules": len(rules.rules),
             },
         )
-        if rules.asked and settings.prometheus.url is None:
-            log.warning("no Prometheus is set, so all signals stay missing; write --prometheus URL")
+        if prometheus.url is None and any(not signal.server for signal in rules.asked.values()):
+            log.warning("no Prometheus is set, so signals without a server stay missing; write --prometheus URL")
         for notice in settings.scheduler.notices:
             log.warning(notice)
         outside = _Outside(identity, connection.as_replica(identity), clusters)
@@ -216,7 +216,7 @@ class _Run:
                 cluster: host_label(connection.host)
                 for cluster, connection in {"": self._outside.api_server, **self._outside.clusters}.items()
             },
-            first_answers_s=5.0 if settings.prometheus.url is not None else 0.0,
+            first_answers_s=5.0 if settings.prometheus.by_name() else 0.0,
             lease=settings.leader_election.resource_name if settings.leader_election.leader_elect else "",
         )
         return SchedulingLoop(self._inbox, parts, refresher.publish_identity, clock, self._stand_for_election)

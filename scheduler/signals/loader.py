@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -37,6 +37,8 @@ class RuleLoader:
         Takes each rule set after the first; `generation` is one more than before.
     on_error
         Takes the text with every problem of every file, once per state of the files.
+    servers
+        The names that a signal's `server` may have; None where they are not known.
     """
 
     def __init__(
@@ -45,11 +47,13 @@ class RuleLoader:
         on_load: Callable[[RuleSet], None],
         on_error: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
+        servers: Set[str] | None = None,
     ) -> None:
         self._paths: Sequence[str | os.PathLike[str]] = list(paths)
         self._on_load = on_load
         self._on_error = on_error
         self._clock = clock
+        self._servers = servers
         self._generation = 0
         self._loaded = self._last_look = fingerprint(self._paths)
         self._looked_at_s = clock()
@@ -73,7 +77,7 @@ class RuleLoader:
         """
         # Taken before reading: what is written meanwhile counts as a change.
         self._loaded = self._last_look = fingerprint(self._paths)
-        rules = parse_rule_files(read_rule_files(self._paths), self._generation + 1)
+        rules = parse_rule_files(read_rule_files(self._paths), self._generation + 1, self._servers)
         self._generation = rules.generation
         return rules
 

@@ -150,7 +150,7 @@ def test_prometheus_down_stops_nothing(
     cluster.prometheus.kill()
     cluster.place("just-down", 20)
     vane.wait_for_metric('vane_signal_state{signal="node_cpu",state="absent"}', 1, timeout=20)
-    vane.wait_for_metric("vane_prometheus_up", 0)
+    vane.wait_for_metric('vane_prometheus_up{server=""}', 0)
     assert vane.is_ready()
     cluster.place("long-down", 20)
 
@@ -158,4 +158,4 @@ def test_prometheus_down_stops_nothing(
     cluster.set_cpu(HOT, 0.95)  # returns once Prometheus shows it again
     # An interval, the second that a page is kept, and room for a slow machine.
     vane.wait_for_metric('vane_signal_state{signal="node_cpu",state="fresh"}', 1, timeout=INTERVAL_S + 2.0)
-    vane.wait_for_metric("vane_prometheus_up", 1)
+    vane.wait_for_metric('vane_prometheus_up{server=""}', 1)

@@ -33,10 +33,14 @@ class Observer:
     def __init__(self) -> None:
         self.done: list[tuple[str, str]] = []
         self.skipped: list[tuple[str, str]] = []
+        self.servers: list[tuple[str, bool]] = []
         self.answers: list[SignalAnswer] = []
 
     def query_done(self, signal: str, duration_s: float, error_kind: str) -> None:
         self.done.append((signal, error_kind))
+
+    def server_done(self, server: str, is_up: bool) -> None:
+        self.servers.append((server, is_up))
 
     def query_skipped(self, signal: str, reason: str) -> None:
         self.skipped.append((signal, reason))
@@ -155,7 +159,7 @@ def test_an_outage_costs_few_attempts_and_ends_with_every_signal_asked(
     assert len(world.client.asked) <= 8, "three to notice, what was under way, and the attempts after a pause"
     assert {reason for _, reason in world.observer.skipped} <= {"outage", "running"}
     assert world.published[0].error_kind == "unreachable"
-    assert sum("does not answer" in record.message for record in caplog.records) == 1
+    assert sum("cannot be asked" in record.message for record in caplog.records) == 1
     is_down.clear()
     wait_until(lambda: {answer.signal for answer in world.published if not answer.error} == set(names), 3.0, "recovery")
 

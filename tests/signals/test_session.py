@@ -89,9 +89,9 @@ STRING = '{"status":"success","data":{"resultType":"string","result":[1,"a"]}}'
         pytest.param(always(STRING), WrongResultType, False, "string", id="a string"),
         pytest.param(always(GOOD + " " * 5000), TooMuchData, False, "4096 bytes", id="too many bytes"),
         pytest.param(
-            always("", 302, {"Location": "http://elsewhere/"}), RedirectRefused, False, "elsewhere", id="a redirect"
+            always("", 302, {"Location": "http://elsewhere/"}), RedirectRefused, True, "elsewhere", id="a redirect"
         ),
-        pytest.param(always("", 301), RedirectRefused, False, "301", id="a redirect to nowhere"),
+        pytest.param(always("", 301), RedirectRefused, True, "301", id="a redirect to nowhere"),
     ],
 )
 def test_faults_of_a_server_are_told_apart_and_bounded_in_time(

@@ -21,7 +21,8 @@ from typing import ClassVar, Final
 
 from scheduler.errors import VaneError
 
-_REFUSALS: Final = frozenset({401, 403})
+_UNKNOWN_CALLER: Final = 401
+_REFUSALS: Final = frozenset({_UNKNOWN_CALLER, 403})
 _STATUS_OF_AN_ABSENT_SERVER: Final = frozenset({502, 503, 504})
 _ERRORS_OF_A_LIVING_SERVER: Final = frozenset({"timeout", "canceled", "execution", "bad_data"})
 
@@ -33,7 +34,7 @@ class QueryError(VaneError):
 
     @property
     def is_outage(self) -> bool:
-        """Whether it speaks of the server rather than of this query."""
+        """Whether it speaks of the server, or of how we come to it, rather than of this query."""
         return False
 
 
@@ -77,6 +78,11 @@ class QueryRejected(QueryError):
 class Unauthorized(QueryRejected):
     kind = "unauthorized"
 
+    @property
+    def is_outage(self) -> bool:
+        # A proxy may forbid one query; who does not know us knows us for no query.
+        return self.status == _UNKNOWN_CALLER
+
     def __str__(self) -> str:
         return f"{super().__str__()}; it wants another token, user or tenant"
 
@@ -103,9 +109,17 @@ def rejection(status: int, error_type: str, error: str) -> QueryRejected:
 class RedirectRefused(QueryError):
     kind = "redirect"
 
+    @property
+    def is_outage(self) -> bool:
+        return True
+
 
 class CredentialsUnreadable(QueryError):
     kind = "credentials"
+
+    @property
+    def is_outage(self) -> bool:
+        return True
 
 
 class BadAnswer(QueryError):

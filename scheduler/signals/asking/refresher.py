@@ -1,4 +1,4 @@
-"""The refresher: asks Prometheus for every signal at its interval and publishes what came.
+"""The refresher: asks one Prometheus for its signals, each at its interval, and publishes what came.
 
 A slow signal delays no other, an absent Prometheus costs one attempt at growing distances, and nothing here is
 waited for by whoever decides.
@@ -40,6 +40,9 @@ class RefreshObserver(Protocol):
     def query_done(self, signal: str, duration_s: float, error_kind: str) -> None:
         """A query has ended; `error_kind` is empty after an answer."""
 
+    def server_done(self, server: str, is_up: bool) -> None:
+        """A server, by its name, has answered, be it with a refusal of the query; or it has not."""
+
     def query_skipped(self, signal: str, reason: str) -> None:
         """A query was due and not made; reason: running, outage or breaker."""
 
@@ -52,13 +55,15 @@ class NoObserver:
 
     def query_done(self, signal: str, duration_s: float, error_kind: str) -> None: ...
 
+    def server_done(self, server: str, is_up: bool) -> None: ...
+
     def query_skipped(self, signal: str, reason: str) -> None: ...
 
     def answered(self, answer: SignalAnswer) -> None: ...
 
 
 class Refresher:
-    """Keeps every signal of the rules in force asked.
+    """Keeps every signal of the rules in force asked that asks this Prometheus.
 
     Parameters
     ----------
@@ -70,6 +75,8 @@ class Refresher:
         Queries at once; half as many again are kept for signals whose last query took more than a second.
     chance
         Returns a number in [0, 1).
+    server
+        The name by which signals ask for this Prometheus.
     """
 
     def __init__(
@@ -80,7 +87,9 @@ class Refresher:
         observer: RefreshObserver | None = None,
         concurrency: int = 4,
         chance: Callable[[], float] = random.random,
+        server: str = "",
     ) -> None:
+        self._name = server
         self._client = client
         self._publish = publish
         self._clock = clock
@@ -99,17 +108,18 @@ class Refresher:
 
     def set_rules(self, rules: RuleSet) -> list[SignalAsker]:
         """Ask for the signals of `rules` from now on, new and changed ones at once; return those."""
+        asked = {name: signal for name, signal in rules.asked.items() if signal.server == self._name}
         with self._lock:
             self._rules_generation = rules.generation
-            for name in self._askers.keys() - rules.asked.keys():
+            for name in self._askers.keys() - asked.keys():
                 self._timetable.cancel(name)
                 del self._askers[name]
                 self._complaints.forget(name)
-            shortest_s = min((signal.interval_s for signal in rules.asked.values()), default=_LONGEST_OUTAGE_PAUSE_S)
+            shortest_s = min((signal.interval_s for signal in asked.values()), default=_LONGEST_OUTAGE_PAUSE_S)
             # Shorter than the interval, so that the end of an outage is found within one.
             self._server.limit(_SHARE_OF_INTERVAL * min(max(shortest_s, _SHORTEST_INTERVAL_S), _LONGEST_OUTAGE_PAUSE_S))
             added = []
-            for name, signal in rules.asked.items():
+            for name, signal in asked.items():
                 known = self._askers.get(name)
                 if known is None or not known.is_same(signal):
                     self._askers[name] = SignalAsker(signal, self._clock, self._chance)
@@ -126,9 +136,7 @@ class Refresher:
 
     def swap(self, rules: RuleSet, announce: Callable[[RuleSet], None], within_s: float = SWAP_WITHIN_S) -> None:
         """Ask for what is new in `rules`, and announce them when it has answered, or after `within_s`."""
-        deadline_s = time.monotonic() + within_s
-        for asker in self.set_rules(rules):
-            asker.attempted.wait(max(deadline_s - time.monotonic(), 0.0))
+        wait_for_first(self.set_rules(rules), within_s)
         announce(rules)
 
     def set_identity(self, identity: NodeIdentity) -> None:
@@ -223,21 +231,36 @@ class Refresher:
         if not error.is_outage:
             # It answered, if only with a refusal.
             self._note_success()
-        elif self._server.is_open:
+            asker.breaker.failed()
+            return
+        self._observer.server_done(self._name, is_up=False)
+        if self._server.is_open:
             asker.breaker.withdraw()
             self._server.failed()
-            return
         elif self._server.failed():
-            _LOG.error("Prometheus does not answer; asking with pauses", extra={"error": str(error)})
+            details = {"server": self._name, "signal": asker.signal.name, "error": str(error)}
+            _LOG.error("%s cannot be asked; trying again with pauses", self._title, extra=details)
             # It is the server's fault: the signal's own, longer pause would only delay its return.
             asker.breaker.withdraw()
-            return
-        asker.breaker.failed()
+        else:
+            asker.breaker.failed()
 
     def _note_success(self) -> None:
+        self._observer.server_done(self._name, is_up=True)
         if self._server.succeeded():
-            _LOG.warning("Prometheus answers again; asking for every signal")
+            _LOG.warning("%s answers again; asking for its signals", self._title, extra={"server": self._name})
             self.refresh_now()
+
+    @property
+    def _title(self) -> str:
+        return f"Prometheus {self._name}" if self._name else "Prometheus"
+
+
+def wait_for_first(askers: Iterable[SignalAsker], within_s: float) -> None:
+    """Wait until each has been asked once, together no longer than `within_s`."""
+    deadline_s = time.monotonic() + within_s
+    for asker in askers:
+        asker.attempted.wait(max(deadline_s - time.monotonic(), 0.0))
 
 
 def _knows_nodes(resolver: NodeResolver) -> bool:

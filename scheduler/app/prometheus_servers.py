@@ -1,0 +1,57 @@
+"""The Prometheus servers of the settings, as what asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from scheduler.settings_prometheus import PrometheusSettings, ServerSettings
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking.client import ClientSettings, PrometheusClient, check_prometheus_url
+from scheduler.signals.asking.credentials import Access
+from scheduler.signals.asking.refresher import RefreshObserver
+from scheduler.signals.asking.servers import Servers
+from scheduler.signals.asking.session import Bounds
+
+
+def check_addresses(settings: PrometheusSettings) -> None:
+    """Check every address; ConfigError with what is wrong."""
+    for url in _addresses(settings).values():
+        check_prometheus_url(url)
+
+
+def server_names(settings: PrometheusSettings) -> frozenset[str]:
+    """Return what a signal may write as its `server`."""
+    return frozenset(server.name for server in settings.servers)
+
+
+def client_settings(server: ServerSettings, url: str) -> ClientSettings:
+    """Return how a server is asked that is at `url`."""
+    access = Access(
+        headers=dict(server.headers),
+        bearer_token_file=server.token_file,
+        ca_file=server.ca_file,
+        username=server.username or "",
+        password_file=server.password_file,
+        cert_file=server.cert_file,
+        key_file=server.key_file,
+    )
+    bounds = Bounds(max_bytes=server.max_bytes)
+    return ClientSettings(url, access, bounds, max_series=server.max_series, flavor=server.flavor)
+
+
+def make_clients(settings: PrometheusSettings) -> dict[str, PrometheusClient]:
+    """Return a client for each server, by name; the one without a name, where it has an address, is the empty text."""
+    servers = settings.by_name()
+    return {name: PrometheusClient(client_settings(servers[name], url)) for name, url in _addresses(settings).items()}
+
+
+def make_servers(
+    settings: PrometheusSettings, publish: Callable[[SignalAnswer], None], observer: RefreshObserver
+) -> Servers | None:
+    """Return what asks all servers; None where there is none."""
+    clients = make_clients(settings)
+    return Servers(clients, publish, observer) if clients else None
+
+
+def _addresses(settings: PrometheusSettings) -> Mapping[str, str]:
+    return {name: server.url for name, server in settings.by_name().items() if server.url is not None}
