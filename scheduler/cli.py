@@ -36,6 +36,7 @@ usage: vane COMMAND [FLAGS]
   vane demo             see it at work: a simulated cluster, nothing to install
   vane check [PATH...]  check rule files
   vane rules test       run tests of rules
+  vane rules export     write signals as recording rules of a Prometheus
   vane version          print the version
 
 `vane COMMAND --help` lists the flags of a command.
@@ -168,7 +169,7 @@ def _check(words: Sequence[str], around: _Surroundings) -> int:
 
 
 def _rules(words: Sequence[str], around: _Surroundings) -> int:
-    known = {"test": _rules_test}
+    known = {"test": _rules_test, "export": _rules_export}
     if words and words[0] in known:
         return known[words[0]](words[1:], around)
     usage = f"usage: vane rules {'|'.join(known)} …; `vane rules test --help` lists its flags"
@@ -204,6 +205,25 @@ def _rules_test(words: Sequence[str], around: _Surroundings) -> int:
         folder = None if given.prometheus_dir is None else Path(given.prometheus_dir)
         server = RealServer(find_prometheus(folder, around.environ))
     return run_test_files([Path(file) for file in given.files], server, around.out)
+
+
+def _rules_export(words: Sequence[str], around: _Surroundings) -> int:
+    parser = _Parser(
+        prog="vane rules export",
+        usage="vane rules export --prometheus [PATH...]",
+        description="Write the signals as recording rules of a Prometheus, with alerts for signals without series.",
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
+    parser.add_argument("--prometheus", action="store_true", required=True, help="the one form there is")
+    parser.add_argument("--server", metavar="NAME", help="only what this Prometheus is asked for ('': the unnamed one)")
+    if _is_help(words):
+        return _help(parser, around)
+    given = parser.parse_args(words)
+
+    from scheduler.signals.export import export_rules
+
+    print(export_rules(given.paths or [DEFAULT_RULES], given.server), end="", file=around.out)
+    return OK
 
 
 def _demo(words: Sequence[str], around: _Surroundings) -> int:

@@ -1,0 +1,154 @@
+"""`vane rules export --prometheus`: the signals as recording rules of a Prometheus, and alerts for those that end.
+
+The text is YAML that `promtool check rules` takes. Prometheus then works out each expression once, for whoever reads
+it, and a signal whose `expr` is the recorded name costs it next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from scheduler.errors import RuleFilesError
+from scheduler.model.rules import Dialect, FilterMissing, Rule, RuleSet, Signal, WeightSignal
+from scheduler.signals.files import read_rule_files
+from scheduler.signals.format.parsing import describe_by, lint_rule_files
+
+PREFIX: Final = "vane:"
+ALERT: Final = "VaneSignalWithoutSeries"
+
+_HEADER: Final = """\
+# Recording rules for Vane's signals, written by `vane rules export --prometheus`. Don't edit: export again.
+#
+# Name this file under `rule_files` of your Prometheus. Then let each signal read what is recorded, and keep all else:
+#
+#   {name}: {{expr: {record}, …}}
+#
+# What is recorded bears the time of the recording. A dead exporter shows only once Prometheus itself forgets its
+# samples (lookback, 5 minutes), or the expression does.
+"""
+_NOTHING: Final = "# No signal that a Prometheus could record.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A signal that no recording rule can say, and why."""
+
+    name: str
+    reason: str
+
+
+def export_rules(paths: Iterable[str | os.PathLike[str]], server: str | None = None) -> str:
+    """Return the rule file for the signals of all paths; with `server`, only for those that it is asked for.
+
+    Raises
+    ------
+    ConfigError
+        A path cannot be read; RuleFilesError with every problem of the files.
+    """
+    reading = lint_rule_files(read_rule_files(paths))
+    if reading.problems:
+        raise RuleFilesError(list(reading.problems))
+    return export_text(reading.rules, server)
+
+
+def export_text(rules: RuleSet, server: str | None = None) -> str:
+    recorded: list[Signal] = []
+    left: list[_Left] = []
+    for signal in rules.signals.values():
+        if reason := _why_not(signal, server):
+            left.append(_Left(signal.name, reason))
+        else:
+            recorded.append(signal)
+    comments = [f"# Left out: {one.name}, {one.reason}.\n" for one in left]
+    if not recorded:
+        return "".join([_NOTHING, *comments, "groups: []\n"])
+    first = recorded[0].name
+    parts = [_HEADER.format(name=first, record=f"{PREFIX}{first}")]
+    parts += ["#\n", *comments] if comments else []
+    parts.append("groups:\n")
+    groups: dict[tuple[str, float], list[Signal]] = {}
+    for signal in recorded:
+        groups.setdefault((signal.server, signal.interval_s), []).append(signal)
+    parts += [_group(asked, interval_s, signals) for (asked, interval_s), signals in groups.items()]
+    alerts = [text for signal in recorded if (text := _alert(signal, rules.rules))]
+    if alerts:
+        parts += ["  - name: vane-signals\n", "    rules:\n", *alerts]
+    return "".join(parts)
+
+
+def _why_not(signal: Signal, server: str | None) -> str:
+    if signal.built_in is not None:
+        return "a signal that Vane reads from the cluster itself"
+    if signal.dialect is not Dialect.PROMETHEUS:
+        return "MetricsQL"
+    if server is not None and signal.server != server:
+        return f"asked of {f'server {signal.server}' if signal.server else 'the server without a name'}"
+    return ""
+
+
+def _group(server: str, interval_s: float, signals: Sequence[Signal]) -> str:
+    interval = duration_text(interval_s)
+    lines = [f"  - name: vane-{f'{server}-' if server else ''}{interval}"]
+    if server:
+        lines.append(f"    # For the Prometheus that the settings call {server}.")
+    lines += [f"    interval: {interval}", "    rules:"]
+    for signal in signals:
+        lines += [
+            f"      # By {describe_by(signal)}" + (f", in {signal.unit}." if signal.unit != "none" else "."),
+            f"      - record: {PREFIX}{signal.name}",
+            *_field("expr", signal.expr),
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _alert(signal: Signal, rules: Sequence[Rule]) -> str:
+    """Return an alert for a signal that rules look at; without series it stops all Pods, or nothing any more."""
+    users = [rule for rule in rules if rule.signal == signal.name or _weighs_by(rule, signal)]
+    if not users:
+        return ""
+    stopped = [rule.name for rule in users if rule.signal == signal.name and _rejects_missing(rule)]
+    names = ", ".join(stopped or [rule.name for rule in users])
+    effect = f"refused by {names}" if stopped else f"no longer judged by {names}"
+    text = f"Signal {signal.name} of Vane has no series: every node is {effect}."
+    lines = [
+        f"      - alert: {ALERT}",
+        f"        expr: absent({PREFIX}{signal.name})",
+        f"        for: {duration_text(signal.max_age_s)}",
+        "        labels:",
+        f"          severity: {'critical' if stopped else 'warning'}",
+        f"          signal: {signal.name}",
+        "        annotations:",
+        f"          summary: {json.dumps(text)}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _weighs_by(rule: Rule, signal: Signal) -> bool:
+    return isinstance(rule.weight, WeightSignal) and rule.weight.signal == signal.name
+
+
+def _rejects_missing(rule: Rule) -> bool:
+    return rule.filter is not None and rule.filter.missing is FilterMissing.REJECT
+
+
+def _field(name: str, expr: str) -> list[str]:
+    """Return a field with PromQL: lines as a block, but in quotes where white space may belong to a text."""
+    text = expr.strip()
+    if "\n" not in text or "`" in text:
+        return [f"        {name}: {json.dumps(text, ensure_ascii=False)}"]
+    return [f"        {name}: |", *(f"          {line}".rstrip() for line in text.splitlines())]
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds as Prometheus writes them, as `1m30s`, to the millisecond."""
+    rest_ms = round(seconds * 1000)
+    parts = []
+    for unit, length_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, rest_ms = divmod(rest_ms, length_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
