@@ -51,7 +51,9 @@ def built_in_values(
     of_rows = amounts(signal, pod, snapshot) if emptied is None else emptied.before
     values = summed(signal, of_rows, nodes)
     if emptied is not None:
-        values = emptied.after.astype(np.float64) if signal.by is ByKind.NODE else values - (of_rows - emptied.after)
+        left = of_rows - emptied.after
+        # Nobody's Pods but those of live nodes are in a sum.
+        values -= left if signal.by is ByKind.NODE else np.where(nodes.alive, left, 0)
     if signal.unit in _SHARES:
         whole = summed(signal, _allocatable(_resource(signal), nodes), nodes)
         share: FloatArray = np.full(nodes.n_rows, np.nan)

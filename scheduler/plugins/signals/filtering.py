@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.inflight import InflightPods
-from scheduler.framework.plugin import FilterPlugin, FreedBy
+from scheduler.framework.matching_pods import MatchingPods
+from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import FilterMissing
+from scheduler.model.rules import FilterMissing, Rule
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
+from scheduler.plugins.disruption_budgets import UsageByPriority
+from scheduler.plugins.signals.leaving import RulesWithout, rejected_by, tally_of
 
-# Preemption can neither cool a node nor measure it.
+# Preemption can neither cool a node nor measure it, and nobody is pushed aside to make a count smaller.
 _CODE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
@@ -26,27 +30,27 @@ class SignalFilter(FilterPlugin):
 
     It stands last in the chain so that it refuses only nodes that could have taken the Pod. The verdict with
     its hysteresis is made when samples are published (`SignalTable.tripped`); here it is only read. A rule
-    whose valve is open does not refuse.
+    whose valve is open does not refuse, and one that only watches the Pod tells apart whom it would refuse.
     """
 
-    freed_by = FreedBy.NOTHING
-    indexes = (InflightPods,)
+    freed_by = FreedBy.ANY_ROW
+    indexes = (InflightPods, MatchingPods, UsageByPriority)
 
-    def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        signals = snapshot.signals
-        rejections: list[Rejection] = []
-        for rule in signals.rules.rules:
-            if not rule.refuses or rule.name in signals.open_valves or not rule.covers(pod.namespace, pod.labels):
-                continue
-            tripped = read_tripped(rule, pod, snapshot)
-            if tripped is not None:
-                reason = f'node(s) rejected by rule "{rule.name}"'
-                rejections.append(Rejection(tripped[rows], _CODE, reason, rule.name))
-            if rule.filter is not None and rule.filter.missing is FilterMissing.REJECT:
-                reason = f'node(s) without a sample for rule "{rule.name}"'
-                unmeasured = _unmeasured(read_column(rule, pod, snapshot), snapshot.nodes.n_rows)
-                rejections.append(Rejection(unmeasured[rows], _CODE, reason, rule.name))
-        return rejections
+    def filter(self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        if state is not None:
+            return state.rejections(pod, snapshot, rows, _CODE)
+        return _rejections(snapshot.signals.rules.rules, pod, snapshot, rows, acting=True)
+
+    def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        on_trial = [rule for rule in snapshot.signals.rules.rules if rule.is_on_trial]
+        return _rejections(on_trial, pod, snapshot, rows, acting=False)
+
+    def tally(
+        self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
+    ) -> Tally | None:
+        """Count what built-in signals read; all else that rules say stands, whoever leaves."""
+        acting = _concerning(snapshot.signals.rules.rules, pod, snapshot, acting=True)
+        return tally_of(acting, _verdicts, pod, snapshot, pods)
 
     def events(self) -> Sequence[EventInterest]:
         """Return whatever may change a verdict; the queue itself compares the event's rules with the Pod's."""
@@ -56,6 +60,34 @@ class SignalFilter(FilterPlugin):
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
         )
+
+
+def _rejections(
+    rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot, rows: Rows, *, acting: bool
+) -> list[Rejection]:
+    """Return what the rules that act on the Pod refuse, or what those that only watch it would."""
+    concerning = _concerning(rules, pod, snapshot, acting=acting)
+    found = (one for rule in concerning for one in _verdicts(rule, pod, snapshot))
+    return [replace(one, mask=one.mask[rows]) for one in found]
+
+
+def _concerning(rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> list[Rule]:
+    open_valves = snapshot.signals.open_valves
+    refusing = [rule for rule in rules if rule.refuses and rule.name not in open_valves]
+    return [rule for rule in refusing if rule.covers(pod.namespace, pod.labels) and rule.acts_on(pod) is acting]
+
+
+def _verdicts(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> list[Rejection]:
+    """Return what one rule refuses, masks bool (n_rows,)."""
+    found: list[Rejection] = []
+    tripped = read_tripped(rule, pod, snapshot)
+    if tripped is not None:
+        found.append(Rejection(tripped, _CODE, rejected_by(rule), rule.name))
+    if rule.filter is not None and rule.filter.missing is FilterMissing.REJECT:
+        reason = f'node(s) without a sample for rule "{rule.name}"'
+        unmeasured = _unmeasured(read_column(rule, pod, snapshot), snapshot.nodes.n_rows)
+        found.append(Rejection(unmeasured, _CODE, reason, rule.name))
+    return found
 
 
 def _unmeasured(column: SignalColumn | None, n_rows: int) -> BoolArray:

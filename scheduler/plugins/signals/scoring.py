@@ -9,6 +9,7 @@ import numpy as np
 
 from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import question_of
+from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
 from scheduler.framework.rule_reading import read_column
 from scheduler.framework.status import SKIP, ScoreTerm, Status
@@ -28,25 +29,28 @@ class SignalScore(PreScorePlugin, ScorePlugin):
     """Scores nodes by each rule's curve over its signal; every rule is a term of its own, with its weight."""
 
     brings_weights = True
-    indexes = (InflightPods,)
+    indexes = (InflightPods, MatchingPods)
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
         """Return the rules that score this Pod."""
         rules = snapshot.signals.rules.rules
-        scoring = tuple(rule for rule in rules if rule.score is not None and rule.covers(pod.namespace, pod.labels))
-        return scoring or SKIP
+        return tuple(rule for rule in rules if _scores(rule, pod) and rule.acts_on(pod)) or SKIP
 
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        return tuple(
-            ScoreTerm(
-                rule.name,
-                scores_of(rule, pod, snapshot),
-                rule_weight(rule.weight, snapshot.signals),
-                is_column=True,
-                max_share=rule.max_share,
-            )
-            for rule in state
-        )
+        return tuple(_term(rule, pod, snapshot) for rule in state)
+
+    def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        on_trial = (rule for rule in snapshot.signals.rules.rules if rule.is_on_trial)
+        return tuple(_term(rule, pod, snapshot) for rule in on_trial if _scores(rule, pod) and not rule.acts_on(pod))
+
+
+def _scores(rule: Rule, pod: PodInfo) -> bool:
+    return rule.score is not None and rule.covers(pod.namespace, pod.labels)
+
+
+def _term(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> ScoreTerm:
+    weight = rule_weight(rule.weight, snapshot.signals)
+    return ScoreTerm(rule.name, scores_of(rule, pod, snapshot), weight, is_column=True, max_share=rule.max_share)
 
 
 def scores_of(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
