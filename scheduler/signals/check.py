@@ -9,6 +9,7 @@ from typing import TextIO
 
 from scheduler.errors import ConfigError, Problem
 from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
+from scheduler.signals.check_tenants import HEAD, WHERE, tenant_rows
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.parsing import describe_by, lint_rule_files, unused_signals
 from scheduler.signals.format.report import problem_at
@@ -37,7 +38,7 @@ class CheckReport:
             f"{warning.file}:{warning.line}:{warning.column}: warning: {warning.message}" for warning in self.warnings
         ]
         if not self.problems:
-            lines += _signal_table(self.rules) + _rule_table(self.rules)
+            lines += _signal_table(self.rules) + _rule_table(self.rules) + _tenant_table(self.rules)
         return [*lines, self._summary()]
 
     def _summary(self) -> str:
@@ -48,6 +49,7 @@ class CheckReport:
         ]
         if not self.problems:
             counts += [_count(len(self.rules.signals), "signal"), _count(len(self.rules.rules), "rule")]
+            counts += [_count(len(self.rules.tenants), "tenant")] if self.rules.tenants else []
         return ", ".join(counts)
 
 
@@ -147,6 +149,11 @@ def _rule_table(rules: RuleSet) -> list[str]:
         for rule in rules.rules
     ]
     return _table(head, rows)
+
+
+def _tenant_table(rules: RuleSet) -> list[str]:
+    lines = _table(HEAD, tenant_rows(rules, filter_text))
+    return [*lines, *WHERE, ""] if lines else []
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

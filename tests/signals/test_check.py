@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 from scheduler.signals.check import check, run_check
+from scheduler.signals.check_tenants import WHERE
 
 GOOD = """apiVersion: vane.dev/v1
 kind: Rules
@@ -86,3 +87,36 @@ def test_the_report_holds_what_is_good(tmp_path: Path) -> None:
     report = check([tmp_path])
     assert report.exit_code == 1
     assert [rule.name for rule in report.rules.rules] == ["even", "burning", "stop"]
+
+
+TENANTS = """apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  use: {expr: '1 - avg by (instance) (rate(idle[2m]))', unit: ratio, range: [0, 1]}
+tenants:
+  - name: shop
+    match: {namespaces: [shop, "shop-*"], namespace_labels: {team: [shop, web]}}
+    overcommit: 105%
+    while: [{signal: use, max: 85%, clear: 80%}]
+  - {name: batch, match: {namespace_labels: {tier: batch}}, overcommit: 92.5%, resources: [cpu]}
+  - {name: rich, overcommit: 150%}
+"""
+
+
+def test_tenants_are_told_plainly(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(TENANTS)
+    code, lines = run(tmp_path)
+
+    assert code == 0
+    assert "a.yaml:11:18: warning: tenant 'rich': above 100 % whatever is measured" in lines[0]
+    assert [" ".join(line.split()) for line in lines[4:]] == [
+        "TENANT NAMESPACES OVERCOMMIT RESOURCES WHILE",
+        "shop shop shop-* team=shop|web 105% cpu, memory use max 0.85 clear 0.8",
+        "batch tier=batch 92.5% cpu -",
+        "rich all 150% cpu, memory -",
+        "- all others 100% all -",
+        "",
+        *WHERE,
+        "",
+        "1 file, 0 problems, 1 warning, 1 signal, 0 rules, 3 tenants",
+    ]

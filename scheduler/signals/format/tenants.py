@@ -34,7 +34,7 @@ BOUND: Final = Shape(
     required=("signal",),
     later={"missing": "overcommit without a sample (missing): without one it is 100 %"},
 )
-_KINDS: Final = (ByKind.NODE, ByKind.LABEL, ByKind.CLUSTER, None)
+_KINDS: Final = (ByKind.NODE, ByKind.LABEL, ByKind.CLUSTER)
 _WHOLE: Final = 1000
 _PERCENTAGE: Final = re.compile(r"((?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,9})?) ?%")
 
@@ -77,7 +77,11 @@ class TenantReader:
         per_mille = _per_mille(fields.get("overcommit"), scope.inner("overcommit"))
         resources = _resources(fields.get("resources"), scope.inner("resources"))
         bounds = self._bounds(fields, name or "")
-        if len(scope.report.problems) > n_problems or name is None or per_mille is None:
+        if len(scope.report.problems) > n_problems or name is None or per_mille is None or bounds is None:
+            return None
+        if per_mille <= _WHOLE and "while" in fields:
+            what = "nothing is above 100 %, and only that is bounded"
+            scope.inner("while").problem(fields.at("while"), f"{what}. Drop the line, or write more than 100%")
             return None
         if per_mille > _WHOLE and "while" not in fields:
             scope.warning(
@@ -102,25 +106,27 @@ class TenantReader:
         self._places[name] = scope.where(node)
         return name
 
-    def _bounds(self, fields: Fields, tenant: str) -> tuple[Rule, ...]:
+    def _bounds(self, fields: Fields, tenant: str) -> tuple[Rule, ...] | None:
+        """Return the bounds, None where one is over a signal that cannot be read, or cannot be read itself."""
         scope = fields.scope.inner("while")
         bounds: dict[str, Rule] = {}
-        for item in read_list(fields.get("while"), scope, "Write `[{signal: …, max: …}]`, or drop the line") or ():
+        items = read_list(fields.get("while"), scope, "Write `[{signal: …, max: …}]`, or drop the line") or ()
+        for item in items:
             bound = self._bound(item, scope, tenant)
             if bound is None:
                 continue
             if bound.signal in bounds:
                 scope.problem(item, f"signal '{bound.signal}' stands twice. Write its max and min together")
             bounds[bound.signal] = bound
-        return tuple(bounds.values())
+        return tuple(bounds.values()) if len(bounds) == len(items) else None
 
     def _bound(self, node: Node, scope: Scope, tenant: str) -> Rule | None:
         named = next((value for key, value in _entries(node) if key.value == "signal"), None)
         signal = self.signal_of(named, scope.inner("signal"))
         limits = read_filter(node, scope, signal.measure if signal else Measure("", None), BOUND)
-        if signal is None or limits is None or named is None:
+        if signal is None or limits is None or named is None or signal.signal is None:
             return None
-        if signal.by not in _KINDS or (signal.signal is not None and signal.signal.built_in is not None):
+        if signal.by not in _KINDS or signal.signal.built_in is not None:
             what = f"signal '{signal.name}' is not measured by node, by a label of nodes or for the cluster"
             scope.inner("signal").problem(named, f"{what}. Write one that is")
             return None
