@@ -1,7 +1,8 @@
 """How long one decision takes: 5,000 nodes, a basic Pod, some rules, nothing else in the process.
 
-`python -m benchmarks.decide_alone [--nodes N] [--rules N] [--pods N]` prints p50, p99 and the worst in
-milliseconds. Each Pod is assumed on its node before the next is decided, as in the loop.
+`python -m benchmarks.decide_alone [--nodes N] [--rules N] [--inflight N] [--pods N]` prints p50, p99 and the worst in
+milliseconds; placed Pods add to the first `--inflight` signals until samples show them. Each Pod is assumed on its node
+before the next is decided, as in the loop.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ _SIGNAL = """\
     by: node
     unit: ratio
 """
+_INFLIGHT = """\
+    inflight: {cpu: request}
+"""
 _RULE = """\
   - name: rule-{i}
     signal: use_{i}
@@ -44,9 +48,11 @@ _RULE = """\
 """
 
 
-def make_rules(n_rules: int, expr: str = "max by (node) (use_{i})") -> bytes:
+def make_rules(n_rules: int, expr: str = "max by (node) (use_{i})", n_inflight: int = 0) -> bytes:
     """Return a rule file of `n_rules` rules that filter and score, each over a signal of its own."""
-    signals = "".join(_SIGNAL.format(i=i, expr=expr.format(i=i)) for i in range(n_rules))
+    signals = "".join(
+        _SIGNAL.format(i=i, expr=expr.format(i=i)) + (_INFLIGHT if i < n_inflight else "") for i in range(n_rules)
+    )
     rules = "".join(_RULE.format(i=i) for i in range(n_rules))
     return f"apiVersion: vane.dev/v1\nkind: Rules\nsignals:\n{signals}rules:\n{rules}".encode()
 
@@ -69,10 +75,14 @@ def make_state(n_nodes: int, profile: Profile) -> ClusterState:
     return state
 
 
-def make_store(n_rules: int, state: ClusterState, now_s: float) -> SignalStore:
+def make_store(n_rules: int, state: ClusterState, now_s: float, n_inflight: int = 0) -> SignalStore:
     """Return a store in which every signal has just been answered for every node."""
     store = SignalStore(lambda: now_s)
-    rules = parse_rule_files({"benchmark.yaml": make_rules(n_rules)}) if n_rules else parse_rule_files({})
+    rules = (
+        parse_rule_files({"benchmark.yaml": make_rules(n_rules, n_inflight=n_inflight)})
+        if n_rules
+        else parse_rule_files({})
+    )
     store.set_rules(rules)
     identity = NodeIdentity.of(1, [node for node in state.nodes.objects if node is not None])
     store.add_identity(identity)
@@ -85,6 +95,7 @@ def make_store(n_rules: int, state: ClusterState, now_s: float) -> SignalStore:
                 rules_generation=rules.generation,
                 max_age_s=signal.max_age_s,
                 evaluated_at_s=now_s,
+                evaluated_unix_s=0.0,
                 identity_generation=1,
                 values=random.random(len(identity.names)).tobytes(),
                 n_series=len(identity.names),
@@ -119,12 +130,12 @@ def settle_as_running() -> None:
     gc.freeze()
 
 
-def measure(n_nodes: int, n_rules: int, n_pods: int) -> dict[str, list[float]]:
+def measure(n_nodes: int, n_rules: int, n_pods: int, n_inflight: int = 0) -> dict[str, list[float]]:
     """Return seconds per Pod of each step."""
     profile = Profile.build("vane", default_chain())
     state = make_state(n_nodes, profile)
     now_s = 1_000.0
-    store = make_store(n_rules, state, now_s)
+    store = make_store(n_rules, state, now_s, n_inflight)
     pods = [make_pod(i) for i in range(n_pods + 50)]
     settle_as_running()
     took: dict[str, list[float]] = {"freeze": [], "decide": [], "record": [], "assume": []}
@@ -150,10 +161,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--rules", type=int, default=5)
+    parser.add_argument("--inflight", type=int, default=0)
     parser.add_argument("--pods", type=int, default=5_000)
     arguments = parser.parse_args()
-    took = measure(arguments.nodes, arguments.rules, arguments.pods)
-    print(f"{arguments.nodes} nodes, {arguments.rules} rules, {arguments.pods} Pods; milliseconds")
+    took = measure(arguments.nodes, arguments.rules, arguments.pods, arguments.inflight)
+    what = f"{arguments.rules} rules, {arguments.inflight} with what is in flight"
+    print(f"{arguments.nodes} nodes, {what}, {arguments.pods} Pods; milliseconds")
     for step, seconds in took.items():
         p50, p99, worst = np.percentile(np.array(seconds) * 1e3, [50, 99, 100])
         print(f"{step:8} p50 {p50:.3f}  p99 {p99:.3f}  max {worst:.3f}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from scheduler.framework.inflight import SHARES, InflightPods, Question
@@ -24,13 +22,13 @@ def with_inflight(column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
     signal, index = column.signal, snapshot.index(InflightPods)
     n_rows = snapshot.nodes.n_rows
     if signal.by is ByKind.LABEL:
-        return replace(column, inflight=_of_domains(signal, question, snapshot))
+        return column.beside(_of_domains(signal, question, snapshot))
 
     def added(rows: Rows) -> FloatArray:
         # On one node nothing but its own Pods and its allocatable matters, so that rows can be renewed one by one.
         return _in_unit(signal, index.on_rows(question, n_rows)[rows], _allocatable(signal, snapshot)[rows])
 
-    return replace(column, inflight=snapshot.by_row(question, added))
+    return column.beside(snapshot.by_row(question, added))
 
 
 def question_of(column: SignalColumn, snapshot: Snapshot) -> Question | None:

@@ -60,6 +60,8 @@ class RowMemo:
 
 def _renewed(entry: _Entry, table: NodeTable, compute: Callable[[Rows], NDArray[S]]) -> NDArray[S] | None:
     """Return the column as it is now, None where too much has changed."""
+    if entry.generation == table.generation:
+        return entry.column
     changed = table.rows_changed_since(entry.generation)
     if len(changed) * _PART > table.n_rows:
         return None

@@ -58,6 +58,10 @@ class SignalColumn:
         """The values as they will be once the samples show all placed Pods, float64 (n_rows,)."""
         return self.values if self.inflight is None else self.values + self.inflight
 
+    def beside(self, inflight: FloatArray) -> SignalColumn:
+        """Return the column with what is in flight."""
+        return SignalColumn(self.signal, self.values, self.age_s, self.as_of_unix_s, inflight, self.row_lag_s, self.key)
+
     @property
     def freshness(self) -> Freshness:
         return self._state(self.age_s)
