@@ -16,6 +16,7 @@ from scheduler.app.wire import (
     Answer,
     Ask,
     AskDecisions,
+    AskSignals,
     Begin,
     Call,
     FromRefresher,
@@ -38,7 +39,9 @@ from scheduler.loop.messages import (
     RulesLoaded,
     RulesRefused,
     SignalAnswered,
+    SignalsAsked,
 )
+from scheduler.loop.signal_listing import SignalsQuery
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
@@ -153,6 +156,9 @@ class RefresherLink:
             case AskDecisions():
                 number = message.number
                 self._inbox.put(DecisionsAsked(message.after, message.limit, lambda body: self._reply(number, body)))
+            case AskSignals():
+                number, query = message.number, SignalsQuery(message.signal, message.node, message.sort, message.limit)
+                self._inbox.put(SignalsAsked(query, lambda body: self._reply(number, body)))
             case Call():
                 self._inbox.put(_permit_called(message, self._reply))
             case Serving():

@@ -25,6 +25,7 @@ from scheduler.app.wire import (
     Answer,
     Ask,
     AskDecisions,
+    AskSignals,
     Begin,
     Call,
     FromRefresher,
@@ -40,7 +41,8 @@ from scheduler.app.wire import (
 )
 from scheduler.errors import ConfigError
 from scheduler.exposition import PAGE_LIFE_S, Page, merge, process_registry
-from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, RESOURCES
+from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, MORE_SIGNALS, RESOURCES
+from scheduler.loop.signal_listing import SignalsQuery
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.serve.access import Reviews
@@ -50,7 +52,9 @@ from scheduler.serve.http import Server
 from scheduler.serve.notifier import Notifier
 from scheduler.serve.pages import Check
 from scheduler.serve.resources import ResourcesPage
+from scheduler.serve.signals import SignalsPage
 from scheduler.settings import Settings
+from scheduler.signals.asking.standing import Standing
 from scheduler.signals.loader import RuleLoader
 
 log = logging.getLogger(__name__)
@@ -71,6 +75,8 @@ class DecidingProcess:
         self._collecting: asyncio.Task[bytes] | None = None
         self._collected_until_s = 0.0
         self._listing: asyncio.Task[Sequence[bytes]] | None = None
+        self._one_signals_page = asyncio.Lock()
+        self.standings: Callable[[], Mapping[str, Standing]] = dict
         self.wire: Wire[FromRefresher, ToRefresher] | None = None
 
     async def metrics(self) -> bytes:
@@ -118,6 +124,15 @@ class DecidingProcess:
     async def decisions(self, asked: DecisionsQuery) -> bytes:
         return await self._exchange(lambda number: AskDecisions(number, *asked))
 
+    async def signals(self, asked: SignalsQuery) -> bytes | str:
+        page = SignalsPage(asked)
+        # One at a time: the deciding thread keeps no more than one listing.
+        async with self._one_signals_page:
+            slice_ = await self._exchange(lambda number: AskSignals(number, *asked))
+            while page.add(slice_):
+                slice_ = await self._ask(MORE_SIGNALS)
+        return page.body(self.standings())
+
     def answered(self, reply: Reply) -> None:
         """Hand an answer to the page that waits for it; called from the reader thread."""
         if self._loop is not None:
@@ -131,7 +146,7 @@ class DecidingProcess:
     async def _ask(self, what: str) -> bytes:
         return await self._exchange(lambda number: Ask(number, what))
 
-    async def _exchange(self, message: Callable[[int], Ask | AskDecisions | Call]) -> bytes:
+    async def _exchange(self, message: Callable[[int], Ask | AskDecisions | AskSignals | Call]) -> bytes:
         if self.wire is None:
             raise ConnectionError("the deciding process is not connected")
         self._loop = asyncio.get_running_loop()

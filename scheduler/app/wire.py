@@ -18,6 +18,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from scheduler.loop.signal_listing import Sort
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.serve.cloud_event import Event
@@ -110,6 +111,16 @@ class AskDecisions(msgspec.Struct, frozen=True, tag=True):
     limit: int
 
 
+class AskSignals(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a page shows signals; the Reply is the first slice of a SignalListing."""
+
+    number: int
+    signal: str
+    node: str
+    sort: Sort
+    limit: int
+
+
 class Serving(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: it is ready; `problem` says why it cannot be."""
 
@@ -117,7 +128,7 @@ class Serving(msgspec.Struct, frozen=True, tag=True):
 
 
 ToRefresher = Begin | Identity | Reply | Notification
-FromRefresher = Answer | Rules | ReloadFailed | Ask | AskDecisions | Call | Serving
+FromRefresher = Answer | Rules | ReloadFailed | Ask | AskDecisions | AskSignals | Call | Serving
 
 Out = TypeVar("Out")
 In = TypeVar("In")

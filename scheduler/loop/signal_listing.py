@@ -20,7 +20,7 @@ from scheduler.cluster.cache import Cache
 from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.loop.ports import Clock
 from scheduler.model.arrays import FloatArray, IntArray
-from scheduler.model.rules import FilterMissing, Rule, Signal
+from scheduler.model.rules import ByKind, FilterMissing, Rule, Signal
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
@@ -81,6 +81,7 @@ class SignalFigures(msgspec.Struct, frozen=True, array_like=True, tag="signal"):
     interval_s: float
     fresh_s: float
     max_age_s: float
+    depends_on_pod: bool
     state: Freshness
     age_s: float
     is_suspect: bool
@@ -102,10 +103,14 @@ class RuleFigures(msgspec.Struct, frozen=True, array_like=True, tag="rule"):
 
 
 class NodeFigures(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
-    """Some nodes of one signal, in order; float64 each, NaN: no usable sample, or nothing in flight is counted."""
+    """Some nodes of one signal, in order; float64 each, NaN: no usable sample, or nothing in flight is counted.
+
+    `keys` are the values of the node label that joins signal and nodes; empty where the names do.
+    """
 
     signal: str
     names: list[str]
+    keys: list[str]
     values: bytes
     ages_s: bytes
     inflight: bytes
@@ -191,7 +196,8 @@ class SignalListing:
         ages_s = np.full(len(rows), column.age_s) if column.row_lag_s is None else column.age_s + column.row_lag_s[rows]
         inflight = np.full(len(rows), np.nan) if column.inflight is None else column.inflight[rows]
         values = np.where(column.has_sample[rows], column.values[rows], np.nan)
-        yield NodeFigures(signal.name, names, values.tobytes(), ages_s.tobytes(), inflight.tobytes())
+        keys = [_label_of(self._now.nodes, row, signal.label) for row in rows] if signal.by is ByKind.LABEL else []
+        yield NodeFigures(signal.name, names, keys, values.tobytes(), ages_s.tobytes(), inflight.tobytes())
         for rule in rules:
             if self._now.nodes.layout != layout:
                 return  # nodes have come or gone between two slices: what the names stood for may be others now
@@ -211,6 +217,7 @@ def _signal_figures(signal: Signal, now: _Now) -> SignalFigures:
         interval_s=signal.interval_s,
         fresh_s=signal.fresh_s,
         max_age_s=signal.max_age_s,
+        depends_on_pod=signal.depends_on_pod,
         state=Freshness.ABSENT if column is None else column.freshness,
         age_s=np.inf if column is None else column.age_s,
         is_suspect=now.store.is_suspect(signal.name),
@@ -263,6 +270,11 @@ def _column_of(signal: Signal, snapshot: Snapshot) -> SignalColumn | None:
     if signal.depends_on_pod:
         return None
     return read_column(Rule("", signal.name), None, snapshot)
+
+
+def _label_of(nodes: NodeView, row: int, label: str) -> str:
+    node = nodes.node(row)
+    return "" if node is None else (node.metadata.labels or {}).get(label, "")
 
 
 def _chosen(column: SignalColumn, nodes: NodeView, query: SignalsQuery) -> IntArray:

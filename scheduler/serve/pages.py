@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from aiohttp import web
 
 from scheduler.exposition import CONTENT_TYPE, render
-from scheduler.serve import calls, decisions
+from scheduler.loop.signal_listing import SignalsQuery
+from scheduler.serve import calls, decisions, signals
 from scheduler.serve.access import Gate, guarded
 from scheduler.serve.calls import PermitCall
 from scheduler.serve.decisions import DecisionsQuery
@@ -22,11 +23,15 @@ RESOURCES_LIMIT_S: Final = 30.0
 ANSWER_LIMIT_S: Final = 2.0
 """How long a page waits for its source; kubelet gives a probe 1 s unless told otherwise, Prometheus a scrape 10 s."""
 
+SIGNALS_LIMIT_S: Final = 10.0
+"""How long /signals waits: of thousands of nodes it is made of many slices, and one page waits for another."""
+
 HEALTH_KINDS: Final = ("healthz", "livez", "readyz")
 _METRICS_KINDS: Final = ("metrics", "metrics/resources", "metrics/slis")
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
+Query = TypeVar("Query")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -57,6 +62,10 @@ class PageSource(Protocol):
         """Return what was decided and why, as JSON."""
         ...
 
+    async def signals(self, asked: SignalsQuery) -> bytes | str:
+        """Return what signals say now, as JSON, or that what is asked for is not known."""
+        ...
+
     async def permit(self, call: PermitCall) -> bool:
         """Carry a call out, and return whether its Pod was waiting."""
         ...
@@ -80,13 +89,6 @@ def create_app(source: PageSource, gate: Gate) -> web.Application:
         answer = await _ask("/metrics/resources", source.resources(), RESOURCES_LIMIT_S)
         return answer if isinstance(answer, web.Response) else await _send_pieces(request, answer)
 
-    async def decided(request: web.Request) -> web.Response:
-        asked = decisions.read_query(request)
-        if isinstance(asked, str):
-            return _text(f"{request.path}: {asked}\n", 400)
-        answer = await _ask(request.path, source.decisions(asked))
-        return answer if isinstance(answer, web.Response) else _json_page(answer)
-
     async def permit(request: web.Request) -> web.Response:
         call = await calls.read_call(request)
         if isinstance(call, web.Response):
@@ -95,7 +97,11 @@ def create_app(source: PageSource, gate: Gate) -> web.Application:
         return waiting if isinstance(waiting, web.Response) else calls.answer(call, waiting)
 
     app.router.add_post(calls.PATH, permit)
-    app.router.add_get(decisions.PATH, decided)
+    app.router.add_get(decisions.PATH, _json_handler(decisions.read_query, source.decisions))
+    app.router.add_get(
+        signals.PATH,
+        _json_handler(lambda request: signals.read_query(request.query), source.signals, SIGNALS_LIMIT_S),
+    )
     app.router.add_get("/metrics", metrics)
     app.router.add_get("/metrics/slis", slis)
     app.router.add_get("/metrics/resources", resources)
@@ -104,8 +110,25 @@ def create_app(source: PageSource, gate: Gate) -> web.Application:
     return app
 
 
-def _json_page(body: bytes) -> web.Response:
-    return web.Response(body=body + b"\n", content_type="application/json")
+def _json_handler(
+    read_query: Callable[[web.Request], Query | str],
+    ask: Callable[[Query], Coroutine[Any, Any, bytes | str]],
+    limit_s: float = ANSWER_LIMIT_S,
+) -> _Handler:
+    """Return the handler of a JSON page; a text in place of a query or a page says what is wrong with the call."""
+
+    async def handle(request: web.Request) -> web.Response:
+        asked = read_query(request)
+        if isinstance(asked, str):
+            return _text(f"{request.path}: {asked}\n", 400)
+        answer = await _ask(request.path, ask(asked), limit_s)
+        if isinstance(answer, str):
+            return _text(f"{request.path}: {answer}\n", 404)
+        if isinstance(answer, web.Response):
+            return answer
+        return web.Response(body=answer + b"\n", content_type="application/json")
+
+    return handle
 
 
 def _metrics_page(body: bytes) -> web.Response:
@@ -167,7 +190,7 @@ async def _explain_refusals(request: web.Request, handler: _Handler) -> web.Stre
         response.headers["Allow"] = allowed
         return response
     except web.HTTPNotFound:
-        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, *_METRICS_KINDS, "decisions"]))
+        pages = " ".join(f"/{name}" for name in sorted([*HEALTH_KINDS, *_METRICS_KINDS, "decisions", "signals"]))
         return _text(f"no such page. Pages: {pages}\n", 404)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from scheduler.loop.signal_listing import SignalsQuery
 from scheduler.serve.calls import PermitCall
 from scheduler.serve.decisions import DecisionsQuery
 from scheduler.serve.pages import Check
@@ -17,6 +18,7 @@ class Source:
         self.pieces: list[bytes] = []
         self.asked: list[str] = []
         self.queries: list[DecisionsQuery] = []
+        self.signal_queries: list[SignalsQuery] = []
         self.calls: list[PermitCall] = []
         self.waiting: bool | None = True
 
@@ -41,6 +43,10 @@ class Source:
     async def decisions(self, asked: DecisionsQuery) -> bytes:
         self.queries.append(asked)
         return b'{"next":7,"decisions":[]}'
+
+    async def signals(self, asked: SignalsQuery) -> bytes | str:
+        self.signal_queries.append(asked)
+        return f"no node {asked.node!r}" if asked.node else b'{"signals":[]}'
 
     async def permit(self, call: PermitCall) -> bool:
         self.calls.append(call)

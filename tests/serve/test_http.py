@@ -152,7 +152,7 @@ def test_a_page_in_pieces_arrives_whole(server: Server, source: Source, encoding
 def test_other_pages_and_methods_are_refused_clearly(server: Server) -> None:
     assert get(server, "/nothing?x=<b>") == (
         404,
-        "no such page. Pages: /decisions /healthz /livez /metrics /metrics/resources /metrics/slis /readyz\n",
+        "no such page. Pages: /decisions /healthz /livez /metrics /metrics/resources /metrics/slis /readyz /signals\n",
     )
     response = request(server, "/metrics", "POST")
     assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")

@@ -1,0 +1,223 @@
+"""The page /signals: what every signal says now, what is wrong with it, and what rules make of it, as JSON.
+
+`?signal=NAME` shows nodes of one signal, `?node=NAME` one node in all signals; `sort` is value, age or name, `limit`
+how many nodes of each signal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from scheduler.loop.signal_listing import (
+    NO_FIGURES,
+    Fault,
+    Figures,
+    NodeFigures,
+    RuleFigures,
+    SignalFigures,
+    SignalsQuery,
+    Sort,
+    Verdict,
+    VerdictFigures,
+)
+from scheduler.model.signals import Freshness
+from scheduler.signals.asking.standing import Standing
+from scheduler.signals.problems import Lack, problems_of, words_of
+
+PATH: Final = "/signals"
+MAX_LIMIT: Final = 5_000
+"""As many of one signal take the deciding thread 2 ms a slice."""
+
+_DEFAULT_LIMIT: Final = 20
+_PARAMETERS: Final = ("signal", "node", "sort", "limit")
+_SHOWN_ERROR: Final = 300
+
+_figures: msgspec.msgpack.Decoder[list[Figures]] = msgspec.msgpack.Decoder(list[Figures])
+
+
+def read_query(asked: Mapping[str, str]) -> SignalsQuery | str:
+    """Return the query, or what is wrong with it."""
+    unknown = sorted(asked.keys() - set(_PARAMETERS))
+    if unknown:
+        return f"unknown parameter {unknown[0]!r}. Use {', '.join(_PARAMETERS)}"
+    signal, node = asked.get("signal", ""), asked.get("node", "")
+    sort, limit = asked.get("sort", Sort.VALUE.value), asked.get("limit", str(_DEFAULT_LIMIT))
+    if signal and node:
+        return "signal and node: use one of them"
+    if sort not in {one.value for one in Sort}:
+        return f"sort: must be {', '.join(Sort)}, got {sort!r}"
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= 9) or int(limit) > MAX_LIMIT:
+        return f"limit: must be from 0 to {MAX_LIMIT}, got {limit!r}"
+    return SignalsQuery(signal, node, Sort(sort), int(limit))
+
+
+class SignalsPage:
+    """Made of a SignalListing's slices, one after the other, and of what the asking process knows."""
+
+    def __init__(self, query: SignalsQuery) -> None:
+        self._query = query
+        self._found: list[Figures] = []
+
+    def add(self, slice_: bytes) -> bool:
+        """Take one slice; return False if it was the one that ends the listing."""
+        if slice_ == NO_FIGURES:
+            return False
+        self._found += _figures.decode(slice_)
+        return True
+
+    def body(self, standings: Mapping[str, Standing]) -> bytes | str:
+        """Return the page as JSON, or that there is no such signal or node; numbers that are not finite are null.
+
+        Raises
+        ------
+        RuntimeError
+            The listing ended by a fault.
+        """
+        signals = {one.name: one for one in self._found if isinstance(one, SignalFigures)}
+        for one in self._found:
+            if isinstance(one, Fault):
+                raise RuntimeError(one.text)
+        if self._query.signal and self._query.signal not in signals:
+            return f"no signal {self._query.signal!r}; there are {', '.join(signals) or 'none'}"
+        nodes = [entry for entry in self._nodes(signals, standings)]
+        if self._query.node and not nodes and any(one.n_nodes for one in signals.values()):
+            return f"no node {self._query.node!r}"
+        page = {
+            "signals": [_signal(one, standings.get(one.name)) for one in signals.values()],
+            "rules": [_rule(one) for one in self._found if isinstance(one, RuleFigures)],
+            "nodes": nodes,
+        }
+        return msgspec.json.encode(page)
+
+    def _nodes(
+        self, signals: Mapping[str, SignalFigures], standings: Mapping[str, Standing]
+    ) -> Iterator[dict[str, Any]]:
+        rules = {one.name: one for one in self._found if isinstance(one, RuleFigures)}
+        for i, figures in enumerate(self._found):
+            if isinstance(figures, NodeFigures) and figures.signal in signals:
+                behind = []
+                for one in self._found[i + 1 :]:
+                    if not isinstance(one, VerdictFigures):
+                        break
+                    behind.append(one)
+                signal = signals[figures.signal]
+                yield from _rows(signal, figures, _verdicts(behind, rules), standings.get(signal.name))
+
+
+def _signal(figures: SignalFigures, standing: Standing | None) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "name": figures.name,
+        "asks": figures.asks,
+        "by": figures.key,
+        "unit": figures.unit,
+        "server": figures.server,
+        "state": figures.state.value,
+        "suspect": figures.is_suspect,
+        "age_s": _number(figures.age_s),
+        "interval_s": figures.interval_s,
+        "max_age_s": figures.max_age_s,
+        "nodes": figures.n_nodes,
+        "covered": figures.n_covered,
+        "depends_on_pod": figures.depends_on_pod,
+        "problems": [],
+        "words": "",
+    }
+    if standing is None:
+        return told
+    answer = standing.last
+    told |= {"pause": standing.pause, "next_try_s": round(standing.next_try_s, 1)}
+    if answer is None:
+        return told | {"words": "not asked yet" if not figures.is_built_in else ""}
+    problems = problems_of(answer)
+    words = [words_of(problem) for problem in problems]
+    if answer.error:
+        words = [f"{words[0]}: {answer.error[:_SHOWN_ERROR]}"]
+    elif answer.warnings:
+        words[0] += f": {answer.warnings[0][:_SHOWN_ERROR]}"
+    return told | {
+        "problems": [problem.value for problem in problems],
+        "words": "; ".join(words),
+        "error": answer.error[:_SHOWN_ERROR],
+        "last_answer_ago_s": round(standing.last_ago_s, 1),
+        "lag_s": _number(answer.lag_s),
+        "series": answer.n_series,
+        "mapped": answer.n_mapped,
+        "dropped": {name: n for name in answer.drops.__struct_fields__ if (n := getattr(answer.drops, name))},
+    }
+
+
+def _rule(figures: RuleFigures) -> dict[str, Any]:
+    return {
+        "name": figures.name,
+        "signal": figures.signal,
+        "mode": figures.mode,
+        "weight": figures.weight if figures.has_score else None,
+        "refused_nodes": figures.n_refused if figures.has_filter and figures.n_refused >= 0 else None,
+        "valve_open": figures.is_valve_open,
+    }
+
+
+def _verdicts(
+    behind: Sequence[VerdictFigures], rules: Mapping[str, RuleFigures]
+) -> list[tuple[RuleFigures, bytes, Sequence[float]]]:
+    return [
+        (rules[one.rule], one.verdicts, np.frombuffer(one.scores, dtype=np.float64).tolist())
+        for one in behind
+        if one.rule in rules
+    ]
+
+
+def _rows(
+    signal: SignalFigures,
+    figures: NodeFigures,
+    verdicts: Sequence[tuple[RuleFigures, bytes, Sequence[float]]],
+    standing: Standing | None,
+) -> Iterator[dict[str, Any]]:
+    values, ages_s, inflight = (np.frombuffer(part) for part in (figures.values, figures.ages_s, figures.inflight))
+    for i, name in enumerate(figures.names):
+        value, age_s = _number(float(values[i])), float(ages_s[i])
+        key = figures.keys[i] if figures.keys else name
+        row: dict[str, Any] = {"signal": signal.name, "node": name}
+        if figures.keys:
+            row["key"] = key
+        row |= {"value": value, "age_s": _number(age_s), "state": _state(signal, value, age_s)}
+        if value is None:
+            row["why"] = _lack(signal, key, standing).value
+        row |= {
+            "inflight": _number(float(inflight[i])),
+            "rules": [_said(rule, said[i], scores[i] if scores else None) for rule, said, scores in verdicts],
+        }
+        yield row
+
+
+def _state(signal: SignalFigures, value: float | None, age_s: float) -> str:
+    if value is None:
+        return "absent" if signal.state is Freshness.ABSENT else "missing"
+    return Freshness.FRESH.value if age_s <= signal.fresh_s else Freshness.FADING.value
+
+
+def _lack(signal: SignalFigures, key: str, standing: Standing | None) -> Lack:
+    """Return why a node has no value; what the last answer says is not told of an older one that is in force."""
+    if signal.state is Freshness.ABSENT:
+        return Lack.NO_ANSWER if math.isinf(signal.age_s) else Lack.TOO_OLD
+    if standing is None or standing.last is None or standing.last.error:
+        return Lack.UNKNOWN
+    return standing.lacks.get(key, Lack.NO_SERIES)
+
+
+def _said(rule: RuleFigures, verdict: int, score: float | None) -> dict[str, Any]:
+    said = ""
+    if verdict != Verdict.PASSES:
+        said = "refused" if verdict == Verdict.BEYOND else "refused, no sample"
+        if rule.mode != "enforce" or rule.is_valve_open:
+            said = f"{said} ({'shadow' if rule.mode != 'enforce' else 'valve open'})"
+    return {"rule": rule.name, "verdict": said, "score": None if score is None else round(score, 3)}
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
