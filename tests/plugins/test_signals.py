@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +24,7 @@ from scheduler.model.rules import (
     Signal,
     WeightSignal,
 )
-from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.signals import Freshness, SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.signals import SignalFilter, SignalScore, rule_scores, rule_weight
 from tests.builders import make_node, make_pod, snapshot_of
@@ -243,3 +244,49 @@ def test_scores_as_the_plain_loop(curve: Curve, missing: ScoreMissing, values: l
 
     assert found.tolist() == pytest.approx(slow_scores(score, values, age_s), abs=1e-9)
     assert ((found >= 0) & (found <= 100)).all()
+
+
+class TestNodesThatLagAlone:
+    """Rows whose own samples are older than the others': a dead exporter among many."""
+
+    def lagging(self, values: Sequence[float], lags_s: Sequence[float], age_s: float = FRESH_S) -> SignalColumn:
+        return replace(column(values, age_s), row_lag_s=np.array(lags_s))
+
+    def scores(self, lagging: SignalColumn) -> list[float]:
+        return list(rule_scores(RuleScore(DOWN), lagging, np.ones(len(lagging.values), dtype=np.bool_)))
+
+    def test_fades_alone_towards_the_median_of_the_newest(self) -> None:
+        lagging = self.lagging([0.9, 0.5, 0.4, 0.3], [45.0, 0.0, 0.0, 0.0])
+        assert self.scores(lagging) == pytest.approx([60.0 + 0.5 * (10.0 - 60.0), 50.0, 60.0, 70.0])
+        assert (lagging.age_at(0), lagging.age_at(1)) == (45.0, 0.0)
+        assert (lagging.freshness_at(0), lagging.freshness_at(1)) == (Freshness.FADING, Freshness.FRESH)
+
+    def test_what_was_good_long_ago_never_lifts_a_node_above_the_known_ones(self) -> None:
+        assert self.scores(self.lagging([0.0, 0.5, 0.4, 0.3], [31.0, 0.0, 0.0, 0.0]))[0] == pytest.approx(60.0)
+
+    def test_a_lag_within_two_intervals_changes_nothing(self) -> None:
+        assert self.scores(self.lagging([0.0, 0.5, 0.4], [29.0, 0.0, 0.0])) == [100.0, 50.0, 60.0]
+
+    def test_without_any_that_is_new_all_fade_together(self) -> None:
+        assert self.scores(self.lagging([0.0, 1.0], [45.0, 45.0])) == pytest.approx([50.0, 25.0])
+
+    @settings(max_examples=200, deadline=None)
+    @given(
+        curve=curves(),
+        nodes=st.lists(st.tuples(st.floats(-60, 60), st.floats(0, 70)), min_size=1, max_size=7),
+        age_s=st.sampled_from([FRESH_S, FADING_S, 59.0]),
+    )
+    def test_as_the_plain_loop(self, curve: Curve, nodes: list[tuple[float, float]], age_s: float) -> None:
+        values, lags_s = [value for value, _ in nodes], [lag_s for _, lag_s in nodes]
+        lagging = self.lagging(values, lags_s, age_s)
+        score = RuleScore(curve)
+        plain = slow_scores(score, values, FRESH_S)
+        newest = [points for points, lag_s in zip(plain, lags_s, strict=True) if lag_s == 0.0]
+        neutral = statistics.median(newest or plain)
+        expected = []
+        for points, lag_s in zip(plain, lags_s, strict=True):
+            confidence = min(max((60.0 - age_s - lag_s) / 30.0, 0.0), 1.0)
+            drawn = neutral + confidence * (points - neutral) if confidence < 1.0 else points
+            expected.append(min(drawn, neutral) if lag_s > 0.0 and confidence < 1.0 else drawn)
+        found = rule_scores(score, lagging, np.ones(len(values), dtype=np.bool_))
+        assert list(found) == pytest.approx(expected, abs=1e-9)

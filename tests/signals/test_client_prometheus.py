@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,10 +12,11 @@ from scheduler.model.nodes import NodeTable
 from scheduler.model.rules import ByKind, Rule, RuleFilter, RuleSet, Signal
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
-from scheduler.signals.asking.lag import lag_of, lag_query
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData, WrongResultType
 from scheduler.signals.asking.refresher import Refresher
+from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node
 from tests.signals.store_world import crossed
@@ -39,6 +41,10 @@ def prometheus(exporter: NodeExporter, start_prometheus: StartPrometheus) -> Pro
     for i, name in enumerate(NODES):
         server.wait_for_value("node_load1", name, i, i)
     return server
+
+
+def identity_of(names: Sequence[str]) -> NodeIdentity:
+    return NodeIdentity.of(1, [make_node(name) for name in names])
 
 
 def client_of(server: PrometheusServer, max_series: int = 1000) -> PrometheusClient:
@@ -72,16 +78,37 @@ def test_queries_and_errors(prometheus: PrometheusServer) -> None:
     assert len(client_of(prometheus, max_series=3).query("node_load1").series) == 3
 
 
-def test_the_lag_is_that_of_the_scrapes_and_old_samples_end(
+def until(ask: Callable[[], SignalAnswer], is_it: Callable[[SignalAnswer], bool], what: str) -> SignalAnswer:
+    """Ask until an answer is as wanted, and return it."""
+    return wait_until(lambda: [answer] if is_it(answer := ask()) else [], 10.0, what)[0]
+
+
+def test_the_lag_is_that_of_the_scrapes_and_a_dead_exporter_ages_its_node_alone(
     prometheus: PrometheusServer, exporter: NodeExporter
 ) -> None:
     client = client_of(prometheus)
-    lag_s = lag_of(client.query(lag_query("sum(rate(node_cpu_seconds_total[5m])) / sum(node_load1)"), 60.0))
-    assert lag_s is not None
-    assert 0.0 <= lag_s < 2.5
-    # A scrape that fails marks its series stale; a recorded series or a frozen exporter would just stop.
+    signal = Signal(
+        "busy", 'sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[15s]))', interval_s=1.0, max_age_s=6.0
+    )
+    asker = SignalAsker(signal, time.monotonic, lambda: 1.0)
+    resolver = NodeResolver(identity_of(NODES))
+
+    def ask() -> SignalAnswer:
+        return asker.ask(Asked(client, lambda: resolver, 1))
+
+    answer = until(ask, lambda answer: answer.n_mapped == 3, "all nodes")
+    assert 0.0 <= answer.lag_s < 2.0
+    assert answer.lag_by_key == {}
+    # A scrape that fails marks its series as ended, but the range goes on seeing them for 15 s.
     exporter.set_down("n1")
-    wait_until(lambda: len(client.query("node_load1", lookback_s=60.0).series) == 2, 10.0, "the dead node's end")
+    answer = until(ask, lambda answer: bool(answer.lag_by_key), "the dead exporter's lag")
+    assert list(answer.lag_by_key) == ["n1"]
+    assert 2.0 < answer.lag_by_key["n1"] <= 6.0
+    assert (answer.n_mapped, answer.lag_s < 2.0) == (3, True)
+    answer = until(ask, lambda answer: answer.drops.stale > 0, "its end")
+    assert (answer.n_mapped, answer.drops.stale, answer.n_series, answer.lag_by_key) == (2, 1, 3, {})
+    exporter.set_down("n1", down=False)
+    until(ask, lambda answer: answer.n_mapped == 3 and not answer.lag_by_key, "its return")
 
 
 def last_error(said: list[tuple[SignalAnswer, frozenset[str]]]) -> str:

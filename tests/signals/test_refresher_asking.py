@@ -11,7 +11,6 @@ from scheduler.signals.answers import Drops, SignalAnswer, signature
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
-from scheduler.signals.asking.lag import lag_of, lag_query
 from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import Series
@@ -48,41 +47,6 @@ def test_an_answer_tells_what_was_asked_and_what_came_of_it() -> None:
     assert (answer.identity_generation, answer.n_series, answer.n_mapped) == (3, 3, 1)
     assert answer.drops == Drops(nan=1, unmapped=1)
     assert answer.evaluated_at_s == world.clock.now_s
-
-
-def test_the_lag_is_measured_at_first_and_every_fourth_time() -> None:
-    world = World()
-    world.client.answers[lag_query("node_cpu")] = {"any": 4990.0}
-    lags = []
-    for i in range(9):
-        lags.append(world.ask({"a": 1}).lag_s)
-        if i == 4:
-            world.client.answers[lag_query("node_cpu")] = QueryTimeout("slow")
-    assert lags == [10.0] * 9, "a lag that cannot be measured holds on"
-    asked = [expr.startswith("label_replace(max(timestamp(node_cpu)") for expr in world.client.asked]
-    assert [i for i, is_lag in enumerate(asked) if is_lag] == [1, 6, 11]
-
-
-def test_the_lag_query_speaks_of_every_selector() -> None:
-    query = lag_query("rate(a{x='1'}[5m] offset 1m) / on (n) max_over_time(b[1h:])")
-    assert query.count("max(timestamp(") == 2
-    assert " or " in query
-    assert lag_query("vector(1)") == ""
-
-
-@pytest.mark.parametrize(
-    ("values", "lag_s"),
-    [
-        (["990", "970"], 30.0),
-        (["1005"], 0.0),
-        ([], None),
-        (["NaN"], 0.0),
-    ],
-)
-def test_the_lag_is_that_of_the_worst_selector(values: list[str], lag_s: float | None) -> None:
-    series = [Series({}, (1000.0, value)) for value in values]
-    result = QueryResult(series, False, (), 5.0, 1000.0 if values else None)
-    assert (lag_of(result) or 0.0) == (lag_s or 0.0)
 
 
 def test_answers_with_warnings_or_far_fewer_nodes_are_suspect() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -17,14 +18,13 @@ from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.coverage import Coverage
 from scheduler.signals.asking.ingest import Ingested, ingest
-from scheduler.signals.asking.lag import lag_of, lag_query
+from scheduler.signals.asking.lag import LagMeter
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, names_nodes
 
 _LOG = logging.getLogger(__name__)
 
-LAG_EVERY: Final = 4
 SLOW_S: Final = 1.0
 _FAST_AGAIN_S: Final = 0.5
 _MAX_PAUSE_S: Final = 300.0
@@ -76,9 +76,7 @@ class SignalAsker:
         self._clock = clock
         self._wall = wall
         self._running = threading.Lock()
-        self._n_asked = 0
-        self._lag_query = lag_query(signal.expr)
-        self._lag_s = 0.0
+        self._lag = LagMeter(signal, clock)
         self._coverage = Coverage()
 
     @property
@@ -111,17 +109,16 @@ class SignalAsker:
         begun_s = self._clock()
         try:
             result = asked.client.query(self.signal.expr, self.signal.max_age_s)
-            if self._n_asked % LAG_EVERY == 0:
-                self._measure_lag(asked.client)
-            self._n_asked += 1
+            if result.is_scalar and self.signal.by is not ByKind.CLUSTER:
+                what = "got a scalar, which names no node"
+                raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
+            resolver = asked.resolver()
+            found = ingest(self.signal, result.series, resolver)
+            lags = self._lag.measure(asked.client, result, found, resolver)
         finally:
             duration_s = self._clock() - begun_s
             self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
-        if result.is_scalar and self.signal.by is not ByKind.CLUSTER:
-            what = "got a scalar, which names no node"
-            raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
-        resolver = asked.resolver()
-        found = ingest(self.signal, result.series, resolver)
+        found = self._lag.without_stale(found, lags)
         covered = found.covered(resolver.identity.names)
         is_suspect = self._is_suspect(covered, resolver, result)
         return SignalAnswer(
@@ -132,7 +129,8 @@ class SignalAsker:
             evaluated_at_s=result.evaluated_at_s,
             evaluated_unix_s=self._wall() - (self._clock() - result.evaluated_at_s),
             duration_s=duration_s,
-            lag_s=self._lag_s,
+            lag_s=lags.newest_s if math.isfinite(lags.newest_s) else 0.0,
+            lag_by_key=self._lag.notable(found, lags),
             is_suspect=is_suspect,
             warnings=result.warnings[:_SHOWN_WARNINGS],
             n_series=len(result.series),
@@ -174,14 +172,3 @@ class SignalAsker:
             return True
         self._coverage = Coverage(covered, result.evaluated_at_s)
         return False
-
-    def _measure_lag(self, client: QueryClient) -> None:
-        """Ask how old the samples behind the expression are; without an answer the last lag holds on."""
-        if not self._lag_query:
-            return
-        try:
-            lag_s = lag_of(client.query(self._lag_query, self.signal.max_age_s))
-        except QueryError as error:
-            _LOG.debug("lag unknown", extra={"signal": self.signal.name, "error": str(error)})
-            return
-        self._lag_s = lag_s or 0.0

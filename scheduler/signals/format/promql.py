@@ -177,15 +177,15 @@ def _typed(expr: str, root: Any) -> Query | QueryFault:
         expr=expr,
         is_scalar=kind == ast.ValueType.Scalar,
         window_s=max((span.total_seconds() for span in ranges if span is not None), default=0.0),
-        selectors=tuple(dict.fromkeys(_render(vector) for vector in vectors)),
+        selectors=tuple(dict.fromkeys(render_selector(vector) for vector in vectors)),
         root=root,
     )
 
 
-def _render(vector: ast.VectorSelector) -> str:
+def render_selector(vector: ast.VectorSelector) -> str:
     """Write a selector so that it parses again; the parser's own text forgets to escape values."""
     matchers = [
-        f"{_label(matcher.name)}{_MATCH_OPERATOR[str(matcher.op).rpartition('.')[2]]}{_quote(matcher.value)}"
+        f"{quote_label(matcher.name)}{_MATCH_OPERATOR[str(matcher.op).rpartition('.')[2]]}{_quote(matcher.value)}"
         for matcher in vector.matchers.matchers
     ]
     name = vector.name or ""
@@ -195,7 +195,8 @@ def _render(vector: ast.VectorSelector) -> str:
     return name + (f"{{{', '.join(matchers)}}}" if matchers else "")
 
 
-def _label(name: str) -> str:
+def quote_label(name: str) -> str:
+    """Write the name of a label as PromQL takes it: quoted where it is more than letters, digits and `_`."""
     return name if _LABEL_NAME.fullmatch(name) else _quote(name)
 
 

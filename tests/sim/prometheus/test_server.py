@@ -21,9 +21,10 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
-from scheduler.signals.asking.lag import lag_of, lag_query
+from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData
 from scheduler.signals.asking.refresher import Refresher
+from scheduler.signals.format.promql_reach import reaches
 from scheduler.sim.prometheus.server import PrometheusServer
 from scheduler.sim.prometheus.store import SeriesStore
 from tests.sim.prometheus.conftest import Twins
@@ -235,9 +236,10 @@ def test_vanes_client(endpoint: Served) -> None:
     assert result.server_time_s == NOW_S
     assert len(result.series) == 5
     assert client.query("scalar(sum(temperature))").is_scalar
-    lag_s = lag_of(client.query(lag_query('rate(uneven_total[5m]) / on () sum(temperature{node="n1"})')))
-    assert lag_s is not None
-    assert 0 <= lag_s <= 120
+    read = reaches('rate(uneven_total[5m]) / on () sum(temperature{node="n1"})')
+    newest = client.query(lag_query(read, (), 30.0, 15.0)).series
+    assert [one.metric for one in newest] == [{MARK: "0"}, {MARK: "1"}]
+    assert all(one.value and 0 <= NOW_S - float(one.value[1]) <= 120 for one in newest)
     for query, said in (("sum(", "400, bad_data"), ("temperature[5m]", "422, execution: MatrixSelector")):
         with pytest.raises(QueryRejected, match=said):
             client.query(query)

@@ -1,0 +1,56 @@
+"""The query for the timestamps behind an expression: the newest of each selector, and who is far behind it.
+
+An instant query stamps every sample with the time of evaluation, so the answer itself does not say how old its data
+is: `timestamp()` of the selectors does. A range goes on seeing the samples of a dead exporter, be its series marked
+as ended or not; there the last timestamp within the range is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from scheduler.signals.format.promql import quote_label
+
+MARK: Final = "vane_selector"
+
+_MAX_STEPS: Final = 16
+
+
+def lag_query(reaches: Mapping[str, float], labels: Sequence[str], behind_s: float, step_s: float) -> str:
+    """Return a query for the newest timestamp of each selector, and for those groups that are behind.
+
+    Empty where there is no selector. Series of the answer are marked with the number of their selector; those of
+    groups carry `labels` besides.
+
+    Parameters
+    ----------
+    reaches
+        How many seconds back the expression reads each selector.
+    labels
+        What groups the series; without them only the newest of each selector is asked for.
+    behind_s
+        A group is behind where its newest sample is older than this.
+    step_s
+        How densely a range is searched for series that have ended, at sixteen steps at most. A timestamp found there
+        is early by at most one step, never late; what lived for less than a step may not be found.
+    """
+    parts: list[str] = []
+    for i, (selector, reach_s) in enumerate(reaches.items()):
+        # Without a label of their own the parts would be one series to `or`, and only the first would be left.
+        newest = _newest(selector, "max", 0.0 if labels else reach_s, step_s)
+        parts.append(f'label_replace({newest}, "{MARK}", "{i}", "", "")')
+        if labels:
+            grouping = f"max by ({', '.join(quote_label(label) for label in labels)})"
+            # Who has ended more recently than that is not behind, and who has ended before is not seen.
+            last = _newest(selector, grouping, reach_s if reach_s > behind_s else 0.0, step_s)
+            parts.append(f'label_replace(({last}) < time() - {behind_s:g}, "{MARK}", "{i}", "", "")')
+    return " or ".join(parts)
+
+
+def _newest(selector: str, grouping: str, reach_s: float, step_s: float) -> str:
+    newest = f"{grouping} (timestamp({selector}))"
+    if reach_s <= 0.0:
+        return newest
+    step_ms = round(1000 * max(step_s, reach_s / _MAX_STEPS))
+    return f"{newest} or {grouping} (max_over_time(timestamp({selector})[{round(1000 * reach_s)}ms:{step_ms}ms]))"
