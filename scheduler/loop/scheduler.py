@@ -161,7 +161,7 @@ class SchedulingLoop:
         match message:
             case SignalAnswered():
                 verdicts.answered(message.answer, now_s)
-                learn(self._parts.world, message.answer, now_s)
+                learn(self._parts.world.signals, self._parts.world.cache, message.answer, now_s)
             case RulesLoaded():
                 verdicts.loaded(message.rules, now_s)
             case RulesRefused():

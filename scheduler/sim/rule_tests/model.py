@@ -40,12 +40,13 @@ class NodeExpectation:
 
 @dataclass(frozen=True, slots=True)
 class RuleExpectation:
-    """What is expected of one rule; None: not asked."""
+    """What is expected of one rule; None: not asked. `acts`: it concerns the Pod, and does not only watch it."""
 
     where: str
     rule: str
     nodes: tuple[NodeExpectation, ...] = ()
     concerns: bool | None = None
+    acts: bool | None = None
     weight: float | None = None
 
 

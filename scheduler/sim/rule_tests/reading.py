@@ -41,7 +41,7 @@ TEST: Final = Shape(
 )
 MOMENT: Final = Shape(fields=("at", "pod", "expect"), required=("at", "expect"))
 SERIES: Final = Shape(fields=("series", "values"), required=("series", "values"))
-RULE: Final = Shape(fields=("rule", "nodes", "concerns", "weight"), required=("rule",))
+RULE: Final = Shape(fields=("rule", "nodes", "concerns", "acts", "weight"), required=("rule",))
 NODE: Final = Shape(fields=("refused", "missing", "score", "value"))
 
 _NODE_ADVICE: Final = "Write `refused`, `allowed`, `missing`, a score, or `{refused: true, score: 15}`"
@@ -214,8 +214,9 @@ class _TestReader:
             if expected is not None:
                 nodes.append(expected)
         concerns = _truth(fields.get("concerns"), scope.inner("concerns"))
+        acts = _truth(fields.get("acts"), scope.inner("acts"))
         weight = read_number(fields.get("weight"), scope.inner("weight"), None)
-        return RuleExpectation(where, name, tuple(nodes), concerns, weight)
+        return RuleExpectation(where, name, tuple(nodes), concerns, acts, weight)
 
 
 def _node(key: Scalar, value: yaml_nodes.Node, scope: Scope) -> NodeExpectation | None:

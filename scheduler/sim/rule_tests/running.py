@@ -92,6 +92,10 @@ class _Comparison:
             self.n_expectations += 1
             if expected.concerns is not verdict.concerns:
                 yield expected.where, "", _concerns(expected.concerns), _concerns(verdict.concerns)
+        if expected.acts is not None:
+            self.n_expectations += 1
+            if expected.acts is not verdict.acts:
+                yield expected.where, "", _acts(expected.acts), _acts(verdict.acts)
         if expected.weight is not None:
             self.n_expectations += 1
             if not _is_close(expected.weight, verdict.weight, TOLERANCE):
@@ -193,3 +197,7 @@ def _missing(is_missing: bool) -> str:
 
 def _concerns(concerns: bool) -> str:
     return "concerns the Pod" if concerns else "does not concern the Pod"
+
+
+def _acts(acts: bool) -> str:
+    return "acts on the Pod" if acts else "does not act on the Pod"

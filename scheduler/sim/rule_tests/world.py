@@ -16,8 +16,9 @@ from typing import Final
 import numpy as np
 
 from scheduler.cluster.cache import Cache
-from scheduler.framework.rule_reading import read_column
+from scheduler.framework.rule_reading import concerns, read_column
 from scheduler.framework.status import Status
+from scheduler.loop.learning import learn
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule, RuleSet
@@ -48,7 +49,7 @@ class StandingClock:
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """What one rule says of all nodes for one Pod.
+    """What one rule says of all nodes for one Pod, or would say of one that it only watches.
 
     refused
         bool (n_rows,).
@@ -59,6 +60,7 @@ class RuleVerdict:
     """
 
     concerns: bool
+    acts: bool
     refused: BoolArray
     scores: FloatArray | None
     weight: float | None
@@ -116,23 +118,25 @@ class ClusterUnderTest:
     ) -> RuleVerdict:
         scores, weight = scored.get(rule.name, (None, None))
         nobody = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
-        concerns = rule.covers(pod.namespace, pod.labels)
+        is_concerned = concerns(rule, pod)
         column = read_column(rule, pod, snapshot)
-        return RuleVerdict(concerns, refused.get(rule.name, nobody), scores, weight, column)
+        return RuleVerdict(
+            is_concerned, is_concerned and rule.acts_on(pod), refused.get(rule.name, nobody), scores, weight, column
+        )
 
     def _refused(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, BoolArray]:
         found: dict[str, BoolArray] = {}
-        for rejection in self._filter.filter(None, pod, snapshot, _EVERY_ROW):
+        acting = self._filter.filter(None, pod, snapshot, _EVERY_ROW)
+        for rejection in (*acting, *self._filter.shadow_filter(pod, snapshot, _EVERY_ROW)):
             before = found.get(rejection.rule)
             found[rejection.rule] = rejection.mask if before is None else before | rejection.mask
         return found
 
     def _scored(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, tuple[FloatArray, float]]:
         state = self._score.prescore(pod, snapshot, _EVERY_ROW)
-        if isinstance(state, Status):
-            return {}
+        acting = () if isinstance(state, Status) else self._score.score(state, pod, snapshot, _EVERY_ROW)
         found: dict[str, tuple[FloatArray, float]] = {}
-        for term in self._score.score(state, pod, snapshot, _EVERY_ROW):
+        for term in (*acting, *self._score.shadow_score(pod, snapshot, _EVERY_ROW)):
             weight = math.nan if term.weight is None else term.weight
             found[term.name] = (np.asarray(self._score.normalize(term), dtype=np.float64), weight)
         return found
@@ -144,7 +148,7 @@ class ClusterUnderTest:
                 self._at(placed.gone_s, _PODS, functools.partial(self._remove, placed.pod.uid))
         for signal in self._rules.signals.values():
             if signal.built_in is None:
-                asker = SignalAsker(signal, self._clock, lambda: 0.5)
+                asker = SignalAsker(signal, self._clock, lambda: 0.5, self._clock)
                 self._at(0.0, _SIGNALS, functools.partial(self._ask, asker, 1))
 
     def _at(self, at_s: float, kind: int, happen: Callable[[], None]) -> None:
@@ -165,6 +169,7 @@ class ClusterUnderTest:
             answer = asker.failure(error, self._rules.generation)
         self.answers[asker.signal.name] = answer
         self._store.publish(answer)
+        learn(self._store, self._cache, answer, self._clock.now_s)
         self._at(n_asked * asker.signal.interval_s, _SIGNALS, functools.partial(self._ask, asker, n_asked + 1))
 
     def _identify(self) -> NodeResolver:

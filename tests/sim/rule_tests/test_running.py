@@ -142,7 +142,7 @@ def test_a_wrong_weight_and_a_pod_that_is_not_concerned(folder: Folder) -> None:
 
 
 def test_a_query_that_fails_says_so(folder: Folder) -> None:
-    rules = RULES.replace("max by (node) (use)", "use / on () use")
+    rules = RULES.replace("max by (node) (use)", "max by (node) (use) * on () group_left () use")
     (folder.path / "rules.yaml").write_text(rules)
     code, lines = folder.run(f"      - {{at: 1m, {SHOP}, expect: [{{rule: hot, nodes: {{a: 50}}}}]}}\n")
     assert code == 1
