@@ -120,3 +120,26 @@ def test_the_swap_of_a_mounted_configmap_counts(tmp_path: Path) -> None:
     os.replace(tmp_path / "..new", tmp_path / "..data")
     world.look(3)
     assert ["node_load15" in rules.signals["load"].expr for rules in world.loaded] == [True]
+
+
+def test_a_server_nobody_has_configured_keeps_the_previous_rules(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(text())
+    clock = Clock()
+    loaded: list[RuleSet] = []
+    errors: list[str] = []
+    loader = RuleLoader([path], loaded.append, errors.append, clock, servers=frozenset({"far"}))
+    loader.load()
+
+    def change(server: str) -> None:
+        path.write_text(f"{text()}    server: {server}\n")
+        for _ in range(3):
+            clock.now_s += 0.25
+            loader.poll()
+
+    change("fair")
+    assert loaded == []
+    assert "server: unknown server, got 'fair'" in errors[0]
+    assert "known: far" in errors[0]
+    change("far")
+    assert loaded[0].signals["load"].server == "far"

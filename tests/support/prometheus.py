@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import ssl
 import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,14 @@ from tests.support.process import Process, ProcessError
 from tests.support.waiting import wait_until
 
 Samples = Iterable[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class WebAccess:
+    """How the tests themselves are let in where `--web.config.file` asks for TLS or a user."""
+
+    context: ssl.SSLContext | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 class PrometheusServer:
@@ -31,10 +41,12 @@ class PrometheusServer:
         retention: str = "100y",
         rule_groups: Sequence[Mapping[str, Any]] = (),
         flags: Sequence[str] = (),
+        web: WebAccess | None = None,
     ) -> None:
         self.folder = folder
         self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
+        self._web = web or WebAccess()
+        self.url = f"{'https' if self._web.context else 'http'}://127.0.0.1:{self.port}"
         self.scrape_interval = scrape_interval
         argv: list[str | Path] = [
             programs / "prometheus",
@@ -78,7 +90,7 @@ class PrometheusServer:
         self, scrape_configs: Sequence[Mapping[str, Any]], rule_groups: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         self._write_config(scrape_configs, rule_groups)
-        _request(f"{self.url}/-/reload", b"")
+        _request(f"{self.url}/-/reload", b"", self._web)
 
     def query(self, expression: str, time: float | None = None) -> list[dict[str, Any]]:
         """Return the result of an instant query; `time` is in seconds since the epoch."""
@@ -107,13 +119,14 @@ class PrometheusServer:
         return wait_until(within, timeout, f"{expression} of {key} in [{low}, {high}]", interval=0.1)[0]
 
     def _api(self, endpoint: str, parameters: Mapping[str, str]) -> dict[str, Any]:
-        answer = json.loads(_request(f"{self.url}/api/v1/{endpoint}", urllib.parse.urlencode(parameters).encode()))
+        body = urllib.parse.urlencode(parameters).encode()
+        answer = json.loads(_request(f"{self.url}/api/v1/{endpoint}", body, self._web))
         data: dict[str, Any] = answer["data"]
         return data
 
     def _is_ready(self) -> bool:
         try:
-            _request(f"{self.url}/-/ready")
+            _request(f"{self.url}/-/ready", None, self._web)
         except OSError:
             return False
         return True
@@ -160,9 +173,10 @@ def import_samples(programs: Path, data: Path, samples: str | Mapping[str, Sampl
         raise ProcessError(f"promtool could not import the samples: {outcome.stderr or outcome.stdout}")
 
 
-def _request(url: str, body: bytes | None = None) -> bytes:
+def _request(url: str, body: bytes | None, web: WebAccess) -> bytes:
+    request = urllib.request.Request(url, data=body, headers=dict(web.headers))
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=10, context=web.context) as response:
             content: bytes = response.read()
             return content
     except urllib.error.HTTPError as error:

@@ -19,12 +19,18 @@ class Complaints:
 
     def __init__(self) -> None:
         self._said: dict[str, set[str]] = {}
+        self._last: dict[str, SignalAnswer] = {}
         self._noted: dict[str, set[Problem]] = {}
 
     def forget(self, signal: str) -> None:
         """Begin anew with a signal that is gone or has changed."""
         self._said.pop(signal, None)
         self._noted.pop(signal, None)
+        self._last.pop(signal, None)
+
+    def last(self, signal: str) -> SignalAnswer | None:
+        """Return the last answer, be it that there was none; None before the first."""
+        return self._last.get(signal)
 
     def note(self, signal: Signal, answer: SignalAnswer) -> None:
         """Log a complaint that is new since the signal was well, and each time that it becomes well.
@@ -33,15 +39,17 @@ class Complaints:
         """
         name, complaint, covered = signal.name, complaint_of(answer), coverage_of(signal, answer)
         details = {"signal": name, "error": answer.error, "warnings": answer.warnings, "n_series": answer.n_series}
+        title = f"{name} of Prometheus {signal.server}" if signal.server else name
+        self._last[name] = answer
         self._note_some_nodes(name, answer, details)
         said = self._said.get(name)
         if complaint:
             if said is None or complaint not in said:
                 self._said[name] = {complaint} if said is None else said | {complaint}
-                _LOG.warning("signal %s: %s%s", name, complaint, covered, extra=details)
+                _LOG.warning("signal %s: %s%s", title, complaint, covered, extra=details)
         elif said is None or said:
             self._said[name] = set()
-            _LOG.info("signal %s is well%s%s", name, " again" if said else "", covered, extra=details)
+            _LOG.info("signal %s is well%s%s", title, " again" if said else "", covered, extra=details)
 
     def _note_some_nodes(self, name: str, answer: SignalAnswer, details: dict[str, Any]) -> None:
         noted = self._noted.setdefault(name, set())

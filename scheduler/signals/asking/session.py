@@ -237,6 +237,9 @@ def _certificate_words(reason: str) -> str:
         return f"{reason}: the server wants another client certificate; mend certFile and keyFile"
     if "VERIFY_FAILED" in reason:
         return f"{reason}: the server's certificate is not trusted; give its authority as caFile"
+    if "EOF" in reason:
+        # It hangs up on whom it does not trust before the alert that says so is read.
+        return f"{reason}: the server hung up; it may want another client certificate (certFile and keyFile)"
     return f"{reason}; see certFile, keyFile and caFile"
 
 
