@@ -173,6 +173,8 @@ class RefresherProcess:
         self._refresher = make_servers(
             settings.prometheus, lambda answer: wire.send(Answer(answer)), CountingRefresher(self._metrics)
         )
+        if self._refresher is not None:
+            self.pages.standings = self._refresher.standings
         self._loader = RuleLoader(
             settings.rules, self._loaded, self._refused, servers=server_names(settings.prometheus)
         )

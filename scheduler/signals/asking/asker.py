@@ -18,10 +18,12 @@ from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.coverage import Coverage
 from scheduler.signals.asking.ingest import Ingested, ingest
+from scheduler.signals.asking.lacking import lacks_of
 from scheduler.signals.asking.lag import LagMeter
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, names_nodes
+from scheduler.signals.problems import Lack
 
 _LOG = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ class SignalAsker:
         When the last attempt was due and taken up, in monotonic seconds.
     is_slow
         The last query took more than a second; it is fast again below half of that.
+    lacks
+        Key -> why it had no value in the last answer.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class SignalAsker:
         self.attempted = threading.Event()
         self.started_s = clock()
         self.is_slow = False
+        self.lacks: dict[str, Lack] = {}
         self._clock = clock
         self._wall = wall
         self._running = threading.Lock()
@@ -118,7 +123,8 @@ class SignalAsker:
         finally:
             duration_s = self._clock() - begun_s
             self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
-        found = self._lag.without_stale(found, lags)
+        everything, found = found, self._lag.without_stale(found, lags)
+        self.lacks = lacks_of(everything, found)
         covered = found.covered(resolver.identity.names)
         is_suspect = self._is_suspect(covered, resolver, result)
         return SignalAnswer(

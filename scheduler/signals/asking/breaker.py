@@ -51,6 +51,11 @@ class Breaker:
     def is_open(self) -> bool:
         return self._n_failures >= self._threshold
 
+    @property
+    def next_s(self) -> float:
+        """When the next attempt is due, by the clock; in the past while closed."""
+        return self._closed_until_s
+
     def allows(self) -> bool:
         """Whether to go ahead; while open, True means that the caller is the one attempt of this pause."""
         with self._lock:

@@ -13,9 +13,11 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
 from scheduler.signals.answers import CLUSTER_KEYS, Drops
+from scheduler.signals.asking.lacking import Codes, codes_of
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
 from scheduler.signals.asking.session import Series
+from scheduler.signals.problems import Lack
 from scheduler.signals.series_labels import domain_labels
 
 
@@ -28,11 +30,14 @@ class Ingested:
         keys.
     values
         float64 (n_keys,), NaN where there is none; everything else is finite and within the signal's range.
+    lacks
+        uint8 (n_keys,): why a key has no value, see `lacking`.
     """
 
     keys: tuple[str, ...] | SeriesKeys
     values: FloatArray
     drops: Drops
+    lacks: Codes
 
     @property
     def has_value(self) -> BoolArray:
@@ -57,10 +62,10 @@ def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> 
     samples, is_readable = _parsed(series)
     samples, is_readable, groups = samples[is_mapped], is_readable[is_mapped], groups[is_mapped]
 
-    n_duplicate = 0
+    n_duplicate, duplicates = 0, groups[:0]
     if signal.reduce is None:
         is_single = (np.bincount(groups, minlength=len(keys)) == 1)[groups]
-        n_duplicate = len(groups) - int(is_single.sum())
+        n_duplicate, duplicates = len(groups) - int(is_single.sum()), groups[~is_single]
         samples, is_readable, groups = samples[is_single], is_readable[is_single], groups[is_single]
 
     is_nan = np.isnan(samples) & is_readable
@@ -81,7 +86,14 @@ def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> 
         unmapped=n_unmapped,
         duplicate=n_duplicate,
     )
-    return Ingested(keys, values, drops)
+    dropped = {
+        Lack.DUPLICATE: duplicates,
+        Lack.PARSE: groups[~is_readable],
+        Lack.NAN: groups[is_nan],
+        Lack.INF: np.concatenate((groups[is_inf], np.flatnonzero(overflowed))),
+        Lack.RANGE: np.concatenate((groups[is_outside], np.flatnonzero(beyond))),
+    }
+    return Ingested(keys, values, drops, codes_of(values, dropped))
 
 
 def _grouped(

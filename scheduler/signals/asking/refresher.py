@@ -22,6 +22,7 @@ from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import names_nodes
+from scheduler.signals.asking.standing import Standing, standing_of
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
 
 _LOG = logging.getLogger(__name__)
@@ -152,6 +153,15 @@ class Refresher:
         """Ask for every signal as soon as a thread is free; the intervals go on as they were."""
         with self._lock:
             self._ask_once(self._askers.values())
+
+    def standings(self) -> dict[str, Standing]:
+        """Return how the asking stands, by signal."""
+        now_s = self._clock()
+        with self._lock:
+            return {
+                name: standing_of(asker, self._server, self._complaints.last(name), now_s)
+                for name, asker in self._askers.items()
+            }
 
     def tick(self) -> None:
         """Get signals going that stand still: the timetable runs by the wall clock, and that may step back.

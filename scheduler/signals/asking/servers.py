@@ -11,6 +11,7 @@ from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import QueryClient, SignalAsker
 from scheduler.signals.asking.refresher import SWAP_WITHIN_S, Refresher, RefreshObserver, wait_for_first
+from scheduler.signals.asking.standing import Standing
 
 _CONCURRENCY: Final = 4
 
@@ -50,6 +51,10 @@ class Servers:
     def set_identity(self, identity: NodeIdentity) -> None:
         for refresher in self._all():
             refresher.set_identity(identity)
+
+    def standings(self) -> dict[str, Standing]:
+        """Return how the asking stands, by signal."""
+        return {name: standing for refresher in self._all() for name, standing in refresher.standings().items()}
 
     def tick(self) -> None:
         for refresher in self._all():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
+from scheduler.model.rules import Signal
 from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.problems import Lack
 
 Pause = Literal["", "breaker", "outage"]
@@ -32,3 +34,30 @@ class Standing:
     lacks: Mapping[str, Lack] = field(default_factory=dict)
     pause: Pause = ""
     next_try_s: float = 0.0
+
+
+class Asker(Protocol):
+    """The part of a SignalAsker that is read here."""
+
+    signal: Signal
+    breaker: Breaker
+    started_s: float
+    lacks: dict[str, Lack]
+
+    @property
+    def is_running(self) -> bool: ...
+
+
+def standing_of(asker: Asker, server: Breaker, last: SignalAnswer | None, now_s: float) -> Standing:
+    """Return how the asking for a signal stands at `now_s`; `server` is its server's breaker."""
+    pause: Pause = "outage" if server.is_open else "breaker" if asker.breaker.is_open else ""
+    next_s = asker.started_s + asker.signal.interval_s
+    if pause:
+        next_s = max(next_s, server.next_s if server.is_open else asker.breaker.next_s)
+    return Standing(
+        last,
+        0.0 if last is None else max(now_s - last.evaluated_at_s, 0.0),
+        asker.lacks,
+        pause,
+        0.0 if asker.is_running else max(next_s - now_s, 0.0),
+    )
