@@ -17,7 +17,7 @@ RICH = b"""apiVersion: vane.dev/v1
 kind: Rules
 signals:
   cpu: {expr: '1 - avg by (node) (rate(c{m="i"}[2m]))', unit: ratio, interval: 15s, max_age: 60s, range: [0, 1]}
-  lag: {expr: max by (node) (lag), unit: s, reduce: max, by: topology.kubernetes.io/zone}
+  lag: {expr: max by (zone) (lag), unit: s, reduce: max, by: topology.kubernetes.io/zone}
   burn: {expr: sum(burn), by: cluster}
 rules:
   - name: hot

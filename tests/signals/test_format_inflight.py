@@ -10,7 +10,7 @@ HEAD = "apiVersion: vane.dev/v1\nkind: Rules\n"
 
 
 def inflight(text: str, unit: str = "ratio", by: str = "node") -> Effect | None:
-    body = f"    expr: max by (instance) (use)\n    by: {by}\n    unit: {unit}\n    inflight: {text}\n"
+    body = f"    expr: max by (instance, zone) (use)\n    by: {by}\n    unit: {unit}\n    inflight: {text}\n"
     rules = parse_rule_files({"a.yaml": f"{HEAD}signals:\n  use:\n{body}".encode()})
     return rules.signals["use"].inflight
 

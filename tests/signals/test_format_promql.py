@@ -85,7 +85,7 @@ def test_a_refusal_has_its_place(expr: str, at: str, words: str) -> None:
     [
         ("use", ByKind.NODE, "nothing is aggregated"),
         ("rate(use[5m])", ByKind.LABEL, "nothing is aggregated"),
-        ("sum(use)", ByKind.NODE, "leaves no label that names the node"),
+        ("use", ByKind.WORKLOAD, "nothing is aggregated"),
         ("max by (node) (use) > 0.8", ByKind.NODE, "a comparison drops series"),
         ("sum by (service) (use)", ByKind.CLUSTER, "means one series"),
         ("max by (node) (mad_over_time(use[5m]))", ByKind.NODE, "mad_over_time is experimental"),
@@ -106,6 +106,7 @@ def test_what_is_seldom_meant_is_warned_of(expr: str, by: ByKind, words: str) ->
         ("max by (node) (use) > bool 0.8", ByKind.NODE),
         ("sum(use)", ByKind.CLUSTER),
         ("use", ByKind.CLUSTER),
+        ("use", ByKind.GPU),
     ],
 )
 def test_what_is_usual_passes_silently(expr: str, by: ByKind) -> None:

@@ -87,11 +87,6 @@ def test_one_number_is_for_the_cluster_only() -> None:
     assert "one number for all nodes" in refusal(expr="scalar(sum(use))")
 
 
-@pytest.mark.parametrize("word", ["gpu", "workload", "pair"])
-def test_what_design_plans_is_not_built_yet(word: str) -> None:
-    assert "not built yet" in refusal(by=word)
-
-
 @pytest.mark.parametrize(
     "field",
     ["smoothing"],

@@ -23,7 +23,7 @@ def read_match(node: Node | None, scope: Scope) -> Match:
     if fields is None:
         return Match()
     namespaces = read_globs(fields.get("namespaces"), scope.inner("namespaces"))
-    return Match(namespaces, _labels(fields.get("labels"), scope.inner("labels")))
+    return Match(namespaces, read_labels(fields.get("labels"), scope.inner("labels")))
 
 
 def read_globs(node: Node | None, scope: Scope) -> tuple[str, ...]:
@@ -41,7 +41,8 @@ def read_globs(node: Node | None, scope: Scope) -> tuple[str, ...]:
     return tuple(globs)
 
 
-def _labels(node: Node | None, scope: Scope) -> dict[str, str]:
+def read_labels(node: Node | None, scope: Scope) -> dict[str, str]:
+    """Return labels and the values that they must have."""
     labels: dict[str, str] = {}
     mapping = read_mapping(node, scope, "Write `{tier: web}`, or drop the line to match all")
     for key, value in mapping.entries if mapping else ():

@@ -9,9 +9,6 @@ import promql_parser as ast
 from scheduler.model.rules import ByKind
 from scheduler.signals.format.promql import Query, nodes_of
 
-_SELECTING: Final = ("topk", "bottomk", "limitk", "limit_ratio", "count_values")
-"""Aggregations whose result keeps the labels of the series they choose."""
-
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 
 
@@ -23,14 +20,12 @@ def lint_query(query: Query, by: ByKind, *, is_reduced: bool) -> list[str]:
     if _filters(query.root):
         write = "Write `bool` after the comparison, or leave the limit to the rule"
         warnings.append(f"a comparison drops series, and a dropped one is a missing value. {write}")
-    return warnings + _node_keyed(query, is_reduced=is_reduced)
+    # Of cards there usually is one series each.
+    return warnings if by is ByKind.GPU else warnings + _node_keyed(query, is_reduced=is_reduced)
 
 
 def _node_keyed(query: Query, *, is_reduced: bool) -> list[str]:
     nodes = nodes_of(query.root)
-    top = _unwrapped(query.root)
-    if isinstance(top, ast.AggregateExpr) and top.modifier is None and str(top.op) not in _SELECTING:
-        return ["the aggregation leaves no label that names the node. Write `by (instance)`, or `by: cluster`"]
     if is_reduced or any(isinstance(node, ast.AggregateExpr) for node in nodes):
         return []
     names = [node.name or "" for node in nodes if isinstance(node, ast.VectorSelector)]

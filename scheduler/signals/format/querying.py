@@ -6,6 +6,7 @@ from typing import Final
 
 from scheduler.model.rules import ByKind, Dialect
 from scheduler.signals.format.fields import Fields
+from scheduler.signals.format.joining import JoinedBy, join_fault
 from scheduler.signals.format.promql import Query, QueryFault, parse_query
 from scheduler.signals.format.promql_lint import lint_query
 from scheduler.signals.format.report import Scope, got, is_broken, nearest
@@ -24,8 +25,9 @@ def read_dialect(node: Node | None, scope: Scope) -> Dialect:
     return Dialect(word) if word else Dialect.PROMETHEUS
 
 
-def read_query(fields: Fields, by: ByKind | None, *, is_reduced: bool) -> Query | None:
+def read_query(fields: Fields, joined: JoinedBy | None, *, is_reduced: bool) -> Query | None:
     """Return the expression; in MetricsQL also one that is no PromQL, after a warning."""
+    by = joined.by if joined else None
     node = fields.get("expr")
     scope = fields.scope.inner("expr")
     if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
@@ -46,8 +48,12 @@ def read_query(fields: Fields, by: ByKind | None, *, is_reduced: bool) -> Query 
             node, f"one number for all nodes, {got(node)}. Write `by: cluster`, or an expression with a series per node"
         )
         return None
-    if by is not None:
-        for warning in lint_query(query, by, is_reduced=is_reduced):
+    if joined is not None:
+        fault = join_fault(query, joined)
+        if fault:
+            scope.problem(node, fault)
+            return None
+        for warning in lint_query(query, joined.by, is_reduced=is_reduced):
             scope.warning(node, warning)
     return query
 

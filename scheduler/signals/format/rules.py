@@ -16,8 +16,9 @@ from scheduler.signals.format.fields import Fields, Shape, read_fields, read_lis
 from scheduler.signals.format.label_match import read_label_match
 from scheduler.signals.format.matching import read_match
 from scheduler.signals.format.report import Scope, got, nearest
+from scheduler.signals.format.rule_keys import KEY_FIELDS, read_rule_keys
 from scheduler.signals.format.signals import Declared
-from scheduler.signals.format.values import Measure, read_plain_number, read_text, read_word
+from scheduler.signals.format.values import Measure, read_plain_number, read_text
 from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
 
 MAX_RULES: Final = 100
@@ -25,13 +26,14 @@ MAX_RULES: Final = 100
 DEFAULT_WEIGHT: Final = 1.0
 
 RULE: Final = Shape(
-    fields=("name", "match", "signal", "filter", "score", "weight", "label_match", "mode", *CARE),
+    fields=("name", "match", "signal", "filter", "score", "weight", "label_match", *KEY_FIELDS, *CARE),
     required=("name",),
     later={
         "hold": "a hold time (hold)",
         "inflight": "in-flight accounting (inflight)",
-        "workload": "the Pod label of a workload signal (workload)",
-        "pair": "the domains of a pair signal (pair)",
+    },
+    refused={
+        "pair": "the two ends of a pair are the signal's. Write `calls: {labels: {app: cart}}`: whom the Pods call"
     },
 )
 WEIGHT: Final = Shape(fields=("signal", "points", "missing"), required=("signal", "points"))
@@ -80,8 +82,8 @@ class RuleReader:
         limits = read_filter(fields.get("filter"), scope.inner("filter"), measure)
         score = read_score(fields.get("score"), scope.inner("score"), measure)
         weight = self._weight(fields)
-        _mode(fields.get("mode"), scope.inner("mode"))
         care = read_care(fields)
+        keys = read_rule_keys(fields, signal, score)
         measured = signal.signal if signal else None
         if measured is not None:
             check_limits(fields, measured)
@@ -89,7 +91,18 @@ class RuleReader:
             return None
         read = measured.name if measured else ""
         return Rule(
-            name, read, match, limits, score, weight, label_match, max_share=care.max_share, where=scope.where(node)
+            name,
+            read,
+            match,
+            limits,
+            score,
+            weight,
+            label_match,
+            keys.pod_label,
+            keys.calls,
+            keys.gpu_resources,
+            where=scope.where(node),
+            **care,
         )
 
     def _name(self, fields: Fields) -> str | None:
@@ -175,13 +188,3 @@ def _check_effects(fields: Fields, signal: Declared | None) -> None:
         what = f"signal '{signal.name}' is one number for the cluster, so every node would score alike"
         write = "Score a signal that is by node or label, or use this one as a filter or a weight"
         fields.scope.inner("score").problem(fields.at("score"), f"{what}. {write}")
-
-
-def _mode(node: Node | None, scope: Scope) -> None:
-    if isinstance(node, Scalar) and node.value == "shadow":
-        scope.problem(
-            node,
-            "not built yet: rules that only watch (mode: shadow), got 'shadow'. Drop the line for `enforce`",
-        )
-        return
-    read_word(node, scope, ("enforce",))

@@ -6,14 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
 from scheduler.signals.format.built_in import is_built_in, read_built_in
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.inflight import read_inflight
+from scheduler.signals.format.keys import read_by
 from scheduler.signals.format.querying import read_query, read_server, read_window
-from scheduler.signals.format.report import Scope, got, nearest
-from scheduler.signals.format.values import Measure, read_duration, read_number, read_text, read_word
+from scheduler.signals.format.report import Scope, got
+from scheduler.signals.format.values import Measure, read_duration, read_number, read_word
 from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
 
 MIN_INTERVAL_S: Final = 1.0
@@ -23,7 +23,20 @@ DEFAULT_AGES: Final = 4.0
 """`max_age` in intervals, where the file has none."""
 
 SIGNAL: Final = Shape(
-    fields=("expr", "by", "unit", "interval", "max_age", "range", "reduce", "inflight", "window", "server"),
+    fields=(
+        "expr",
+        "by",
+        "unit",
+        "interval",
+        "max_age",
+        "range",
+        "reduce",
+        "inflight",
+        "window",
+        "server",
+        "workload",
+        "pair",
+    ),
     required=("expr",),
     later={
         "smoothing": "smoothing of samples (smoothing)",
@@ -33,11 +46,6 @@ SIGNAL: Final = Shape(
     },
     refused={"history": "history is the window of a count. Write `count: {same: [app], window: 1h}`"},
 )
-_BY_LATER: Final = {
-    "gpu": "signals by node and card (by: gpu)",
-    "workload": "signals by workload and node (by: workload)",
-    "pair": "signals between two domains (by: pair)",
-}
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -88,21 +96,24 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         return Declared(key.value, where, None, None, None)
     unit_word = read_word(fields.get("unit"), scope.inner("unit"), list(Unit))
     unit = Unit(unit_word) if unit_word else None if "unit" in fields else Unit.NONE
-    by, label = _by(fields)
+    joined = read_by(fields)
+    by = joined.by if joined else None
     reduce = read_word(fields.get("reduce"), scope.inner("reduce"), list(Reduce))
     interval_s, max_age_s = _ages(fields)
     span = _range(fields, Measure(key.value, unit))
     inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
-    query = read_query(fields, by, is_reduced="reduce" in fields)
+    query = read_query(fields, joined, is_reduced="reduce" in fields)
     window_s = read_window(fields, query)
     server = read_server(fields.get("server"), scope.inner("server"))
-    if len(scope.report.problems) > n_problems or query is None or by is None or unit is None:
+    if len(scope.report.problems) > n_problems or query is None or joined is None or unit is None:
         return Declared(key.value, where, None, unit, by)
     signal = Signal(
         name=key.value,
         expr=query.expr,
-        by=by,
-        label=label,
+        by=joined.by,
+        label=joined.label,
+        workload=joined.workload,
+        pair=joined.pair,
         unit=unit,
         interval_s=interval_s,
         max_age_s=max_age_s,
@@ -115,29 +126,6 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         where=where,
     )
     return Declared(key.value, where, signal, unit, by)
-
-
-def _by(fields: Fields) -> tuple[ByKind | None, str]:
-    node = fields.get("by")
-    if "by" not in fields:
-        return ByKind.NODE, ""
-    scope = fields.scope.inner("by")
-    text = read_text(node, scope)
-    if text is None or node is None:
-        return None, ""
-    if text in (ByKind.NODE.value, ByKind.CLUSTER.value):
-        return ByKind(text), ""
-    if text in _BY_LATER:
-        scope.problem(node, f"not built yet: {_BY_LATER[text]}, got '{text}'. Write `node`, `cluster` or a node label")
-        return None, ""
-    if not is_label_key(text):
-        scope.problem(
-            node, f"not a node label, {got(node)}. Write `node`, `cluster` or a label, as `topology.kubernetes.io/zone`"
-        )
-        return None, ""
-    if "/" not in text and (close := nearest(text, ("node", "cluster", *_BY_LATER))):
-        scope.warning(node, f"read as the node label '{text}'{close}. A label with a prefix is never mistaken")
-    return ByKind.LABEL, text
 
 
 def _ages(fields: Fields) -> tuple[float, float]:
