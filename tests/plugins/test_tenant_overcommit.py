@@ -34,7 +34,7 @@ NOBODY = "node(s) had too little real cpu for pods without a tenant"
 
 def node(real: str | None = '{"cpu": "8"}', name: str = "n", **fields: str) -> Node:
     annotations = {} if real is None else {ANNOTATION: real}
-    return make_node(name, annotations=annotations, **({"cpu": "10", "memory": "40Gi"} | fields))
+    return make_node(name, annotations=annotations, extended={"cpu": "10", "memory": "40Gi"} | fields)
 
 
 def world(
@@ -59,7 +59,7 @@ def world(
 
 
 def of_shop(name: str = "pod", **requests: str) -> PodInfo:
-    return make_pod(name, namespace="shop", **requests)
+    return make_pod(name, namespace="shop", extended=requests)
 
 
 def said(pod: PodInfo, snapshot: Snapshot) -> dict[str, set[tuple[str, str]]]:
