@@ -81,8 +81,10 @@ def test_the_files_shown_can_be_read(tmp_path: Path) -> None:
         if document.get("kind") == "VaneConfiguration":
             file = tmp_path / "vane.yaml"
             file.write_text(block.text)
-            assert load({"config": str(file)}, {}).scheduler.profiles
-    assert kinds == ["['rules', 'signals']", "['spec']", "Kustomization", "VaneConfiguration"]
+            settings = load({"config": str(file)}, {})
+            assert settings.scheduler.profiles or settings.prometheus.servers
+    configurations = ["VaneConfiguration", "VaneConfiguration"]
+    assert kinds == ["['rules', 'signals']", "['spec']", "Kustomization", *configurations]
 
 
 def test_the_shortened_pack_is_the_pack() -> None:
