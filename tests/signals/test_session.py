@@ -22,7 +22,7 @@ from scheduler.signals.asking.query_errors import (
     TooMuchData,
     WrongResultType,
 )
-from scheduler.signals.asking.session import Bounds
+from scheduler.signals.asking.session import Bounds, parse_answer
 from tests.signals.scripted import Clock, Exchange, always, scripted, vector
 from tests.support.pki import CertificateAuthority
 from tests.support.ports import free_port
@@ -247,3 +247,18 @@ def test_no_token_goes_to_where_a_redirect_points(tmp_path: Path) -> None:
                 client_of(server.url, Access(bearer_token_file=path)).query("up")
         assert elsewhere.requests == []
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stats", "n_samples"),
+    [
+        ('{"timings": {"evalTotalTime": 0.1}, "samples": {"totalQueryableSamples": 42, "peakSamples": 7}}', 42),
+        ('{"samples": {}}', None),
+        ("null", None),
+        ('{"samples": "many"}', None),
+        ("[]", None),
+    ],
+)
+def test_what_a_query_has_read(stats: str, n_samples: int | None) -> None:
+    body = f'{{"status": "success", "data": {{"resultType": "vector", "result": [], "stats": {stats}}}}}'
+    assert parse_answer(body.encode()).n_samples == n_samples

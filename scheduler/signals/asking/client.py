@@ -29,7 +29,7 @@ _SHOWN: Final = "Write an address as http://prometheus.monitoring:9090 or https:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """Where Prometheus is and how to ask it."""
+    """Where Prometheus is and how to ask it; `with_stats`: it is also to say what a query costs."""
 
     url: str
     access: Access = field(default_factory=Access)
@@ -37,6 +37,7 @@ class ClientSettings:
     max_series: int = 100_000
     n_connections: int = 8
     flavor: Flavor = Flavor.PROMETHEUS
+    with_stats: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class QueryResult:
         When Prometheus evaluated, never later than it truly was.
     server_time_s
         The same moment in the server's own Unix seconds, None where no sample says it.
+    n_samples
+        How many samples the query read, None where the server does not say.
     """
 
     series: list[Series]
@@ -54,6 +57,7 @@ class QueryResult:
     warnings: tuple[str, ...]
     evaluated_at_s: float
     server_time_s: float | None
+    n_samples: int | None = None
 
 
 def check_prometheus_url(url: str) -> str:
@@ -115,6 +119,8 @@ class PrometheusClient:
         settings = self._settings
         timeout_s = min(_SERVER_TIMEOUT_S, settings.bounds.read_s)
         along = flavors.parameters(settings.flavor, timeout_s, settings.max_series, lookback_s)
+        if settings.with_stats:
+            along["stats"] = "all"
         sent_s = self._clock()
         answer: QueryAnswer = self._connect.custom_query(expr, params=along)
         received_s = self._clock()
@@ -127,6 +133,7 @@ class PrometheusClient:
             warnings=answer.warnings,
             evaluated_at_s=_evaluated_at(sent_s, received_s, server_time_s, answer.server_date_s),
             server_time_s=server_time_s,
+            n_samples=answer.n_samples,
         )
 
     def close(self) -> None:

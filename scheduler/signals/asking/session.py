@@ -49,18 +49,29 @@ class Series(msgspec.Struct, gc=False):
 class QueryAnswer(msgspec.Struct, gc=False):
     """What Prometheus answered, as it said it; a scalar is one series without labels.
 
-    `server_date_s` is the header Date, Unix seconds rounded down, None without one.
+    `server_date_s` is the header Date, Unix seconds rounded down, None without one. `n_samples` is how many samples the
+    query read, None where the server was not asked or does not say.
     """
 
     result_type: str
     series: list[Series]
     warnings: tuple[str, ...] = ()
     server_date_s: float | None = None
+    n_samples: int | None = None
 
 
 class _Data(msgspec.Struct):
     result: msgspec.Raw
     result_type: str = msgspec.field(name="resultType")
+    stats: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Samples(msgspec.Struct, frozen=True, rename="camel"):
+    total_queryable_samples: int | None = None
+
+
+class _Stats(msgspec.Struct, frozen=True):
+    samples: _Samples = _Samples()
 
 
 class _Envelope(msgspec.Struct):
@@ -203,7 +214,15 @@ def parse_answer(body: bytes, date: str = "") -> QueryAnswer:
     except MALFORMED_JSON as error:
         raise BadAnswer(f"not an answer of Prometheus: {error}; it begins {body[:60]!r}") from error
     warnings = (envelope.warnings or ()) + (("the server calls its answer partial",) if envelope.is_partial else ())
-    return QueryAnswer(kind, series, warnings, _unix_seconds(date))
+    return QueryAnswer(kind, series, warnings, _unix_seconds(date), _n_samples(envelope.data.stats))
+
+
+def _n_samples(stats: msgspec.Raw) -> int | None:
+    try:
+        found = msgspec.json.decode(stats, type=_Stats | None)
+    except MALFORMED_JSON:
+        return None  # of a form of its own; nothing depends on it
+    return None if found is None else found.samples.total_queryable_samples
 
 
 def _unix_seconds(date: str) -> float | None:
