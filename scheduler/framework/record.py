@@ -9,6 +9,7 @@ import numpy as np
 from scheduler.framework.decision import Decision, WeighedTerm
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.rule_reading import read_column
+from scheduler.framework.tenant_record import TenantUse, tenant_use
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
@@ -67,6 +68,8 @@ class DecisionRecord:
         Names of the best nodes, best first, at most 20; the chosen one stands first.
     total
         int64 (n_best,) thousandths; equals the sum of the terms' contributions there.
+    tenant
+        What its tenant could use; None where no node says what is real, or without tenants.
     margin
         Thousandths between the chosen node and the runner-up; 0 among equals and without a runner-up.
     """
@@ -88,6 +91,7 @@ class DecisionRecord:
     total: IntArray
     terms: tuple[TermRecord, ...]
     rules: tuple[RuleUse, ...]
+    tenant: TenantUse | None
     decided_in_s: float
 
     @property
@@ -128,6 +132,7 @@ def record_of(
             for rule in signals.rules.rules
             if rule.covers(pod.namespace, pod.labels)
         ),
+        tenant=tenant_use(pod, snapshot, decision),
         decided_in_s=decided_in_s,
     )
 
