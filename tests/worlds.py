@@ -111,7 +111,7 @@ BUILT_IN = {
             "",
             by=ByKind.LABEL,
             label="zone",
-            built_in=BuiltIn(BuiltInKind.COUNT, same=(TEAM, "app"), all_namespaces=True),
+            built_in=BuiltIn(BuiltInKind.COUNT, same=(TEAM, "app"), window_s=30.0, all_namespaces=True),
         ),
         Signal("crowd", "", by=ByKind.CLUSTER, built_in=BuiltIn(BuiltInKind.PODS)),
         Signal("full", "", unit=Unit.RATIO, built_in=BuiltIn(BuiltInKind.REQUESTED, resource="cpu")),

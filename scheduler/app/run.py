@@ -219,7 +219,10 @@ class _Run:
             first_answers_s=5.0 if settings.prometheus.by_name() else 0.0,
             lease=settings.leader_election.resource_name if settings.leader_election.leader_elect else "",
         )
-        return SchedulingLoop(self._inbox, parts, refresher.publish_identity, clock, self._stand_for_election)
+        # The times that Pods carry are of wall clocks.
+        unix_clock = time.time  # noqa: TID251
+        announce, lead = refresher.publish_identity, self._stand_for_election
+        return SchedulingLoop(self._inbox, parts, announce, clock, lead, unix_clock)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         self._inbox.put(Stop(0, signal.Signals(number).name))

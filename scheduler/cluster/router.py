@@ -116,6 +116,7 @@ class Router:
             self._pod_gone(namesake, key, now_s)
         if type_ == DELETED or (isinstance(item, Pod) and item.status.phase in _TERMINAL):
             self._pod_gone(uid, key, now_s)
+            self._remember(_info(item)[0], now_s)
         else:
             pod, problem = _info(item)
             if pod.pod.spec.node_name:
@@ -160,6 +161,7 @@ class Router:
         if not self._cache.add_pod(pod, problem):
             return
         self._uid_of[pod.key] = pod.uid
+        self._cache.state.history.come_back(pod.uid)
         if known is not None and not known.is_assumed:
             for event in pod_changes(known.pod, pod, Resource.ASSIGNED_POD):
                 self._queue.on_event(event, now_s)
@@ -208,7 +210,13 @@ class Router:
             self._assumption_ends(placed, now_s)
         else:
             self._cache.remove_pod(uid)
+            self._remember(bound_to(placed.pod, placed.node_name), now_s)
             self._left(placed, now_s)
+
+    def _remember(self, pod: PodInfo, now_s: float) -> None:
+        """Keep it in the history that a Pod was on its node; one without a node never was."""
+        if pod.pod.spec.node_name:
+            self._cache.state.remember(pod, pod.pod.spec.node_name, now_s)
 
     def _assumption_ends(self, placed: CachedPod, now_s: float) -> None:
         """Free the place of a Pod that can't be bound any more; its bind is expected to fail."""

@@ -1,7 +1,8 @@
 """Built-in signals: what is read from the snapshot instead of being asked for, exact at its moment and always fresh.
 
 A count is that of the Pods which are placed now, of all schedulers, before the Pod at hand: so a limit of `max: 2` lets
-a third one come. Pods that are being deleted count until they are gone.
+a third one come. Pods that are being deleted count until they are gone. With a window those that have gone
+count too, if they were placed within it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from scheduler.framework.matching_pods import Clause, Match, MatchingPods
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.history import Question
 from scheduler.model.label_selectors import Selector, Term
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
@@ -145,9 +147,15 @@ def label_mismatch(wanted: str | None, node_label: str, nodes: NodeView) -> Bool
 def _counts(built_in: BuiltIn, pod: PodInfo | None, snapshot: Snapshot) -> IntArray:
     if pod is None:
         raise ValueError("a count depends on the Pod, and there is none")
-    n_rows = snapshot.nodes.n_rows
     match = counted_pods(built_in, pod)
-    return _nothing(snapshot.nodes) if match is None else snapshot.index(MatchingPods).on_rows(match, n_rows)
+    if match is None:
+        return _nothing(snapshot.nodes)
+    counts = snapshot.index(MatchingPods).on_rows(match, snapshot.nodes.n_rows)
+    if not built_in.window_s:
+        return counts
+    labels = tuple((key, pod.labels[key]) for key in built_in.same)
+    question = Question(None if built_in.all_namespaces else pod.namespace, labels)
+    return counts + snapshot.placed_within(built_in.window_s, question)
 
 
 def _resource(signal: Signal) -> str:

@@ -42,6 +42,7 @@ _MESSAGES_AT_ONCE = 1_000
 _IDLE_S = 0.5
 _DRAIN_S = 10.0
 _LOOK_AFTER_S = 1.0
+_CLOCK_STEP_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ class Parts:
 class SchedulingLoop:
     """Applies messages one at a time, and decides between them. Runs on one thread until told to stop.
 
-    `ready` is called once, when nothing but leading is missing: whoever leads before could not act on it.
+    `ready` is called once, when nothing but leading is missing: whoever leads before could not act on it. `unix_clock`
+    tells the time that Pods carry; without one it is that of `clock`.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class SchedulingLoop:
         publish_identity: Callable[[NodeIdentity], None],
         clock: Clock,
         ready: Callable[[], None] = lambda: None,
+        unix_clock: Callable[[], float] | None = None,
     ) -> None:
         self._inbox = inbox
         self._parts = parts
@@ -91,6 +94,8 @@ class SchedulingLoop:
         self._deciding = False
         self._leading = not parts.lease
         self._looked_after_s = 0.0
+        self._unix_clock = unix_clock or clock
+        self._compare_clocks()
 
     @property
     def has_synced(self) -> bool:
@@ -187,7 +192,14 @@ class SchedulingLoop:
     def look_after(self) -> None:
         """Do what no message brings: notice signals that have aged away, and valves."""
         self._looked_after_s = self._clock()
+        self._compare_clocks()
         self._parts.verdicts.look_after(self._looked_after_s)
+
+    def _compare_clocks(self) -> None:
+        """Note how far UNIX time is ahead, where that has changed: the wall clock may step."""
+        state, ahead_s = self._parts.world.cache.state, self._unix_clock() - self._clock()
+        if abs(ahead_s - state.unix_ahead_s) > _CLOCK_STEP_S:
+            state.unix_ahead_s = ahead_s
 
     def _look_after_now_and_then(self) -> None:
         if self._clock() - self._looked_after_s >= _LOOK_AFTER_S:

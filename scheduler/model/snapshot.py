@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scheduler.errors import StaleSnapshotError
 from scheduler.model.arrays import IntArray, Rows, read_only
 from scheduler.model.catalog import Catalog
+from scheduler.model.history import Question
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
@@ -114,6 +115,15 @@ class Snapshot:
     def catalog(self) -> Catalog:
         """The objects that are neither Pods nor Nodes, to be looked up; a plugin declares which `kinds` it needs."""
         return self._state.catalog
+
+    @property
+    def unix_s(self) -> float:
+        """The moment of the snapshot as UNIX time: what `now_s` is to the times that Pods carry."""
+        return self.now_s + self._state.unix_ahead_s
+
+    def placed_within(self, window_s: float, question: Question) -> IntArray:
+        """Return int64 (n_rows,): the Pods that have gone and were placed on each row within so many seconds."""
+        return self._state.history.counts(question, self.unix_s - window_s, self._state.nodes)
 
     @property
     def nominated(self) -> dict[str, dict[str, PodInfo]]:

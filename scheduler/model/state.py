@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from scheduler.model.catalog import Catalog, CatalogObject
+from scheduler.model.history import PlacementHistory
 from scheduler.model.memo import Memo
 from scheduler.model.nodes import NodeTable
 from scheduler.model.objects import Node
@@ -32,7 +33,8 @@ class ClusterState:
 
     `catalog` holds the objects that are neither Pods nor Nodes. `nominated` holds pending Pods that preemption has
     promised a node, by node name. `epoch` grows with every change that a Snapshot must not survive. `memo` and
-    `row_memo` outlive snapshots.
+    `row_memo` outlive snapshots. `history` holds Pods that have gone. `unix_ahead_s` is UNIX time less the monotonic
+    seconds of snapshots, so that a snapshot can be compared with the times that Pods carry.
     """
 
     nodes: NodeTable = field(default_factory=NodeTable)
@@ -43,6 +45,8 @@ class ClusterState:
     epoch: int = 0
     memo: Memo = field(default_factory=Memo)
     row_memo: RowMemo = field(default_factory=RowMemo)
+    history: PlacementHistory = field(default_factory=PlacementHistory)
+    unix_ahead_s: float = 0.0
 
     def set_node(self, node: Node) -> int:
         self.epoch += 1
@@ -83,6 +87,11 @@ class ClusterState:
             del self.pods[row]
         for index in self.indexes:
             index.remove_pod(pod, row)
+
+    def remember(self, pod: PodInfo, node_name: str, now_s: float) -> None:
+        """Keep it in the history that a Pod which has left, or ended, was on a node; `now_s` is monotonic."""
+        self.epoch += 1
+        self.history.leave(pod, node_name, now_s + self.unix_ahead_s)
 
     def renew(self, pod: PodInfo, row: int) -> None:
         """Replace a Pod by a version that occupies what it did; the row changes only for an index that says so."""

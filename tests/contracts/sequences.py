@@ -227,6 +227,11 @@ class Walk:
                     pod = random_pod(random, "nominated", nominated=name)
                     state.nominated[name] = {pod.uid: pod}
                     state.epoch += 1
+                case 6 if there := self._placed():
+                    pod, row = random.choice(there)
+                    state.displace(pod, row)
+                    state.remember(pod, state.nodes.names[row], 0.0)
+        state.unix_ahead_s = random.choice([0.0, 60.0])
         state.nodes.ensure_row("n0")
         self._change_objects()
 
