@@ -2,7 +2,8 @@
 
 A built-in signal is of the Pods that are there, so a node may pass with one Pod more and not with two, or with a
 Pod that stays and not without it. With a window, who is pushed aside is taken for gone here, though it will count until
-the window has passed: a limit from below may spare a node that way, and is never missed. Measured samples change with no Pod that preemption moves.
+the window has passed: a limit from below may spare a node that way, and is never missed. Measured samples change with
+no Pod that preemption moves.
 """
 
 from __future__ import annotations
