@@ -291,6 +291,21 @@ class Metrics:
             "Nodes that the rule turned away, over all attempts: of those that no earlier filter had.",
             "rule",
         )
+        self.rule_shadow_attempts = self._counter(
+            "vane_rule_shadow_attempts_total",
+            "Attempts to schedule a Pod that the rule covers and only watches.",
+            "rule",
+        )
+        self.rule_shadow_refusals = self._counter(
+            "vane_rule_shadow_refusals_total",
+            "Nodes that the rule would have turned away where it only watches, of those that passed all filters.",
+            "rule",
+        )
+        self.rule_shadow_changes = self._counter(
+            "vane_rule_shadow_changes_total",
+            "Decisions that would have fallen on another node, or on none, had the rule acted where it only watches.",
+            "rule",
+        )
         self.rule_weight = self._gauge("vane_rule_weight", "The rule's weight now.", "rule")
         self.rule_weight_share = self._gauge(
             "vane_rule_weight_share_ratio",

@@ -51,6 +51,9 @@ COUNTERS = {
     "vane_notifications_total": ["result"],
     "vane_rule_attempts_total": ["rule"],
     "vane_rule_refusals_total": ["rule"],
+    "vane_rule_shadow_attempts_total": ["rule"],
+    "vane_rule_shadow_refusals_total": ["rule"],
+    "vane_rule_shadow_changes_total": ["rule"],
     "vane_watch_events_total": ["kind", "type"],
     "vane_watch_restarts_total": ["kind", "reason"],
 }

@@ -15,6 +15,7 @@ from scheduler.framework.filtering import Filtered, filter_phase
 from scheduler.framework.observer import ERROR, SUCCESS, UNOBSERVED, Observer
 from scheduler.framework.profile import Profile
 from scheduler.framework.scoring import choose, score_phase
+from scheduler.framework.shadows import watched
 from scheduler.framework.status import Code
 from scheduler.model.arrays import IntArray
 from scheduler.model.pods import PodInfo
@@ -53,7 +54,7 @@ def decide(
     if needs:
         raise UnsupportedPodError(needs)
     try:
-        return _decided(pod, snapshot, profile, candidates, observer)
+        return watched(_decided(pod, snapshot, profile, candidates, observer), pod, snapshot, profile)
     except PluginError as error:
         observer.ran(error.point, error.plugin, ERROR)
         observer.lap("Score" if error.point == "NormalizeScore" else error.point, ERROR)

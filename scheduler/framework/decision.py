@@ -52,6 +52,26 @@ class WeighedTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class Shadow:
+    """What a rule that only watches would have done.
+
+    n_refused
+        How many of the feasible nodes it would have turned away.
+    row
+        The node that would have been chosen had it acted, with its filter and its score; -1: none, and None: not
+        known, since the Pod's nominated node was taken without looking at others.
+    weight
+        What its score would have weighed; 0 without one.
+    """
+
+    rule: str
+    n_refused: int
+    refuses_chosen: bool
+    row: int | None
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """Where the Pod goes, or why nowhere.
 
@@ -73,6 +93,8 @@ class Decision:
         Pods that have to leave that node first, the most important one first, and the PostFilter plugin that says so.
     states
         The plugins' states of PreFilter, by plugin; what they hold of the snapshot is valid as long as that.
+    shadows, shadow_fault
+        What rules that only watch would have done, where a node was chosen; or the fault of a plugin asked for it.
     """
 
     row: int
@@ -88,6 +110,8 @@ class Decision:
     victims: tuple[PodInfo, ...] = ()
     preempted_by: str = ""
     states: Mapping[str, object] = field(default_factory=dict)
+    shadows: tuple[Shadow, ...] = ()
+    shadow_fault: str = ""
 
     @property
     def is_scheduled(self) -> bool:

@@ -133,6 +133,13 @@ class FilterPlugin(Plugin, ABC):
     def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         """Return who is turned away and why; masks are bool (len(rows),). `state` is PreFilter's."""
 
+    def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        """Return whom rules that only watch the Pod would turn away, named by `Rejection.rule`; nobody is refused.
+
+        Asked of the feasible nodes once the decision has been made: nothing here can change it.
+        """
+        return ()
+
     def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
         """Return the state of PreFilter as it is once `pod` has been placed on `row` (PreFilterExtensions)."""
         return state
@@ -158,11 +165,19 @@ class PreScorePlugin(Plugin, ABC):
 
 class ScorePlugin(Plugin, ABC):
     brings_weights: ClassVar[bool] = False
-    """Whether each of its terms brings a weight of its own: what the profile says of its weight then counts nowhere."""
+    """Whether each of its terms is a finished column with a weight of its own: what the profile says of its weight then
+    counts nowhere."""
 
     @abstractmethod
     def score(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return raw scores of the feasible nodes. `state` is PreScore's, else PreFilter's."""
+
+    def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        """Return the terms of rules that only watch the Pod, named as the rule; see `FilterPlugin.shadow_filter`.
+
+        For plugins that say `brings_weights`.
+        """
+        return ()
 
     def normalize(self, term: ScoreTerm) -> IntArray | FloatArray:
         """Return the term's values in 0..100, given the raw values of all feasible nodes (NormalizeScore)."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.framework.decision import Decision, WeighedTerm
+from scheduler.framework.decision import Decision, Shadow, WeighedTerm
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.rule_reading import read_column
+from scheduler.framework.rule_reading import concerns, read_column
 from scheduler.framework.tenant_record import TenantUse, tenant_use
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
@@ -50,7 +51,10 @@ class TermRecord:
 
 @dataclass(frozen=True, slots=True)
 class RuleUse:
-    """The sample behind a rule: what was asked, how old the answer was, the chosen node's value (NaN: none)."""
+    """The sample behind a rule: what was asked, how old the answer was, the chosen node's value (NaN: none).
+
+    `acts` is False where the rule only watched the Pod.
+    """
 
     rule: str
     signal: str
@@ -58,6 +62,27 @@ class RuleUse:
     freshness: str
     age_s: float
     value: float
+    acts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowRecord:
+    """What a rule that only watched the Pod would have done.
+
+    n_refused, refuses_chosen
+        How many of the feasible nodes it would have turned away, and whether the chosen one is among them.
+    node
+        The node that would have been chosen had it acted, empty for none; None: not known, since the Pod's nominated
+        node was taken without looking at others.
+    weight
+        What its score would have weighed; 0 without one, and where nothing was scored.
+    """
+
+    rule: str
+    n_refused: int
+    refuses_chosen: bool
+    node: str | None
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +93,8 @@ class DecisionRecord:
         Names of the best nodes, best first, at most 20; the chosen one stands first.
     total
         int64 (n_best,) thousandths; equals the sum of the terms' contributions there.
+    shadows
+        One for each rule that only watched the Pod. `shadow_fault`: why there are none, where asking them failed.
     tenant
         What its tenant could use; None where no node says what is real, or without tenants.
     margin
@@ -91,6 +118,8 @@ class DecisionRecord:
     total: IntArray
     terms: tuple[TermRecord, ...]
     rules: tuple[RuleUse, ...]
+    shadows: tuple[ShadowRecord, ...]
+    shadow_fault: str
     tenant: TenantUse | None
     decided_in_s: float
 
@@ -110,6 +139,7 @@ def record_of(
     top = _best(decision)
     names = snapshot.nodes.names
     diagnosis, signals = decision.diagnosis, snapshot.signals
+    concerning = [rule for rule in signals.rules.rules if concerns(rule, pod)]
     return DecisionRecord(
         pod=pod.key,
         uid=pod.uid,
@@ -127,11 +157,9 @@ def record_of(
         best_nodes=tuple(names[row] for row in decision.feasible[top]),
         total=decision.total[top],
         terms=tuple(_term(term, top) for term in decision.terms),
-        rules=tuple(
-            _rule_use(rule, pod, snapshot, decision.row)
-            for rule in signals.rules.rules
-            if rule.covers(pod.namespace, pod.labels)
-        ),
+        rules=tuple(_rule_use(rule, pod, snapshot, decision.row) for rule in concerning),
+        shadows=_shadows([rule for rule in concerning if not rule.acts_on(pod)], decision, names),
+        shadow_fault=decision.shadow_fault,
         tenant=tenant_use(pod, snapshot, decision),
         decided_in_s=decided_in_s,
     )
@@ -175,12 +203,28 @@ def _term(term: WeighedTerm, top: IntArray) -> TermRecord:
     return TermRecord(term.plugin, term.name, term.weight, values, contribution, term.written_weight)
 
 
+def _shadows(watching: Sequence[Rule], decision: Decision, names: Sequence[str]) -> tuple[ShadowRecord, ...]:
+    """Return what each rule would have done; one that had nothing to say of any node changes nothing."""
+    if not watching or decision.shadow_fault:
+        return ()
+    found = {shadow.rule: shadow for shadow in decision.shadows}
+    return tuple(_shadow(rule, found.get(rule.name), decision.node_name, names) for rule in watching)
+
+
+def _shadow(rule: Rule, shadow: Shadow | None, node: str, names: Sequence[str]) -> ShadowRecord:
+    if shadow is None:
+        return ShadowRecord(rule.name, 0, False, node, 0.0)
+    instead = None if shadow.row is None else names[shadow.row] if shadow.row >= 0 else ""
+    return ShadowRecord(rule.name, shadow.n_refused, shadow.refuses_chosen, instead, shadow.weight)
+
+
 def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
+    acts = rule.acts_on(pod)
     if rule.label_match is not None:
-        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, float("nan"))
+        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, float("nan"), acts)
     signal = snapshot.signals.rules.signals[rule.signal]
     column = read_column(rule, pod, snapshot)
     if column is None:
-        return RuleUse(rule.name, rule.signal, signal.source, "absent", float("inf"), float("nan"))
+        return RuleUse(rule.name, rule.signal, signal.source, "absent", float("inf"), float("nan"), acts)
     value = float(column.values[row]) if row >= 0 else float("nan")
-    return RuleUse(rule.name, rule.signal, signal.source, column.freshness.value, column.age_s, value)
+    return RuleUse(rule.name, rule.signal, signal.source, column.freshness.value, column.age_s, value, acts)

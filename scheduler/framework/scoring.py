@@ -36,17 +36,13 @@ def score_phase(
     feasible: IntArray,
     states: Mapping[str, object],
     observer: Observer,
-    joining: Sequence[PluginTerm] = (),
 ) -> tuple[tuple[WeighedTerm, ...], IntArray]:
-    """Return every term over the feasible rows and their int64 sum in thousandths.
-
-    `joining` are terms with weights of their own that count beside those that the plugins return.
-    """
+    """Return every term over the feasible rows and their int64 sum in thousandths."""
     rows: Rows = slice(None) if len(feasible) == snapshot.nodes.n_rows else feasible
     scored, skipped = _run_prescore(pod, snapshot, profile, rows, observer)
     observer.lap("PreScore", SUCCESS)
     terms: list[WeighedTerm] = []
-    bringing: list[PluginTerm] = list(joining)
+    bringing: list[PluginTerm] = []
     for plugin, weight in profile.score:
         if plugin.name in skipped:
             continue
@@ -55,9 +51,10 @@ def score_phase(
         if plugin.brings_weights:
             bringing += [(plugin, term) for term in found]
         else:
-            terms += [_weigh(plugin, term, term_weight(plugin, term, weight), snapshot, rows) for term in found]
+            terms += [weigh(plugin, term, term_weight(plugin, term, weight), snapshot, rows) for term in found]
         observer.ran("Score", plugin.name, SUCCESS)
-    terms += _weigh_capped(bringing, profile.fixed_weight, snapshot, rows)
+    weights = capped(bringing, profile.fixed_weight)
+    terms += [weigh(plugin, term, own, snapshot, rows) for (plugin, term), own in zip(bringing, weights, strict=True)]
     observer.lap("Score", SUCCESS)
     return tuple(terms), _sum(terms, len(feasible), snapshot.nodes.n_rows, rows)
 
@@ -122,18 +119,16 @@ def _call_score(
         raise raised(plugin, "Score", error) from error
 
 
-def _weigh_capped(
-    bringing: Sequence[PluginTerm], fixed_weight: float, snapshot: Snapshot, rows: Rows
-) -> list[WeighedTerm]:
-    """Weigh the terms that bring weights of their own, none above its share."""
+def capped(bringing: Sequence[PluginTerm], fixed_weight: float) -> list[float]:
+    """Return the weight of each term that brings one of its own, none above its share."""
+    for plugin, term in bringing:
+        if not term.is_column:
+            raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns no column for {term.name!r}')
     written = [term_weight(plugin, term, None) for plugin, term in bringing]
-    weights = capped_weights(fixed_weight, written, [term_share(plugin, term) for plugin, term in bringing])
-    return [
-        _weigh(plugin, term, weight, snapshot, rows) for (plugin, term), weight in zip(bringing, weights, strict=True)
-    ]
+    return capped_weights(fixed_weight, written, [term_share(plugin, term) for plugin, term in bringing])
 
 
-def _weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapshot, rows: Rows) -> WeighedTerm:
+def weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapshot, rows: Rows) -> WeighedTerm:
     """Return a term with the weight that it has in this decision."""
     written = weight if term.weight is None else float(term.weight)
     if not term.is_column:

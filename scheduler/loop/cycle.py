@@ -92,6 +92,8 @@ class SchedulingCycle:
         record = record_of(entity.pod, snapshot, decision, attempt.scheduler_name, decided_in_s)
         world.records.add(record)
         self._observer.recorded(record)
+        if record.shadow_fault:
+            log.warning("rules that only watch were not asked: %s", record.shadow_fault, extra={"pod": entity.pod.key})
         if log.isEnabledFor(logging.DEBUG):
             details = {"pod": entity.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
             log.debug("decided", extra=details)

@@ -37,6 +37,9 @@ class CycleObserver:
         self._covered: dict[str, int] = {}
         self._refused: dict[str, int] = {}
         self._shares: dict[str, float] = {}
+        self._watched: dict[str, int] = {}
+        self._would_refuse: dict[str, int] = {}
+        self._would_change: dict[str, int] = {}
         metrics.before_page(self._show)
 
     def begin(self, profile: str, now_s: float) -> None:
@@ -69,9 +72,16 @@ class CycleObserver:
         """Note what the rules had to say in one decision: a few steps for each rule, whatever the number of nodes."""
         for use in record.rules:
             self._covered[use.rule] = self._covered.get(use.rule, 0) + 1
+            if not use.acts:
+                self._watched[use.rule] = self._watched.get(use.rule, 0) + 1
         for refusal in record.refusals:
             if refusal.rule:
                 self._refused[refusal.rule] = self._refused.get(refusal.rule, 0) + refusal.n_nodes
+        for shadow in record.shadows:
+            if shadow.n_refused:
+                self._would_refuse[shadow.rule] = self._would_refuse.get(shadow.rule, 0) + shadow.n_refused
+            if shadow.node is not None and shadow.node != record.node:
+                self._would_change[shadow.rule] = self._would_change.get(shadow.rule, 0) + 1
         whole = sum(term.weight for term in record.terms)
         if whole > 0.0:
             self._shares |= {term.name: term.weight / whole for term in record.terms if term.plugin == _RULES_SCORE}
@@ -82,11 +92,16 @@ class CycleObserver:
                 if point in EVALUATED:
                     self._metrics.plugin_evaluation(point, plugin, profile).inc(count)
             counts.clear()
-        for rule, count in self._covered.items():
-            self._metrics.rule_attempts(rule).inc(count)
-        for rule, count in self._refused.items():
-            self._metrics.rule_refusals(rule).inc(count)
+        for family, counts_by_rule in (
+            (self._metrics.rule_attempts, self._covered),
+            (self._metrics.rule_refusals, self._refused),
+            (self._metrics.rule_shadow_attempts, self._watched),
+            (self._metrics.rule_shadow_refusals, self._would_refuse),
+            (self._metrics.rule_shadow_changes, self._would_change),
+        ):
+            for rule, count in counts_by_rule.items():
+                family(rule).inc(count)
+            counts_by_rule.clear()
         for rule, share in self._shares.items():
             self._metrics.rule_weight_share(rule).set(share)
-        for counts_by_rule in (self._covered, self._refused, self._shares):
-            counts_by_rule.clear()
+        self._shares.clear()

@@ -15,7 +15,7 @@ from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
 from scheduler.loop.signal_listing import NO_FIGURES, SignalListing, SignalsQuery
 from scheduler.metrics import Family, Metrics
-from scheduler.model.rules import Rule
+from scheduler.model.rules import Mode, Rule
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.tenants import names_of_tenants
@@ -166,6 +166,13 @@ class Pages:
         table, nodes = snapshot.signals, snapshot.nodes
         for rule in table.rules.rules:
             self._metrics.rule_attempts(rule.name)  # on the page from the start, at 0
+            if rule.is_on_trial:
+                for family in (
+                    self._metrics.rule_shadow_attempts,
+                    self._metrics.rule_shadow_refusals,
+                    self._metrics.rule_shadow_changes,
+                ):
+                    family(rule.name)
             if rule.score is not None:
                 self._metrics.rule_weight(rule.name).set(rule_weight(rule.weight, table))
                 self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, snapshot))
@@ -173,7 +180,9 @@ class Pages:
                 continue
             self._metrics.rule_refusals(rule.name)
             tripped = table.tripped.get(rule.name)
-            refused = 0 if tripped is None else int(np.count_nonzero(tripped & nodes.alive))
+            refused = 0
+            if tripped is not None and rule.mode is not Mode.SHADOW:
+                refused = int(np.count_nonzero(tripped & nodes.alive))
             self._metrics.rule_refused_nodes(rule.name).set(refused)
             self._metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)
 

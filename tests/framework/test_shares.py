@@ -86,7 +86,7 @@ class Rules(ScorePlugin):
 
     brings_weights = True
 
-    def __init__(self, *terms: tuple[float | None, float | None], is_column: bool = False) -> None:
+    def __init__(self, *terms: tuple[float | None, float | None], is_column: bool = True) -> None:
         self._terms = terms
         self._is_column = is_column
 
@@ -103,9 +103,8 @@ def profile(*scorers: tuple[ScorePlugin, int]) -> Profile:
     return Profile.build("vane", [*base, *(Enabled(plugin, weight) for plugin, weight in scorers)])
 
 
-@pytest.mark.parametrize("is_column", [False, True])
-def test_terms_are_weighed_with_the_cap_and_remember_what_was_written(is_column: bool) -> None:
-    rules = Rules((20.0, 0.3), (1.0, 0.3), is_column=is_column)
+def test_terms_are_weighed_with_the_cap_and_remember_what_was_written() -> None:
+    rules = Rules((20.0, 0.3), (1.0, 0.3))
     decision = decide(make_pod(), snapshot_of(NODES), profile((Fixed(), 6), (rules, 77)))
 
     weights = {term.name: (term.weight, term.written_weight) for term in decision.terms}
@@ -138,3 +137,8 @@ def test_the_weight_of_the_default_profile_against_rules() -> None:
 def test_a_term_outside_the_contract_fails_the_attempt_by_name(weight: float | None, share: float, words: str) -> None:
     with pytest.raises(PluginError, match=words):
         decide(make_pod(), snapshot_of(NODES), profile((Fixed(), 6), (Rules((weight, share)), 1)))
+
+
+def test_a_weight_of_its_own_takes_a_finished_column() -> None:
+    with pytest.raises(PluginError, match="no column for 'r0'"):
+        decide(make_pod(), snapshot_of(NODES), profile((Fixed(), 6), (Rules((1.0, 0.3), is_column=False), 1)))

@@ -4,9 +4,11 @@ import pytest
 
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import (
+    Canary,
     Curve,
     FilterMissing,
     Match,
+    Mode,
     Rule,
     RuleFilter,
     RuleScore,
@@ -154,8 +156,38 @@ def test_a_cluster_number_may_filter() -> None:
     assert rule(signal="burn", filter="{max: 2}").signal == "burn"
 
 
-def test_enforce_is_the_mode_that_is_built() -> None:
-    assert rule(filter="{max: 1}", mode="enforce").name == "a"
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_mode_is_read(mode: Mode) -> None:
+    assert rule(filter="{max: 1}", mode=mode.value).mode is mode
+
+
+def test_a_rule_acts_unless_it_says_otherwise() -> None:
+    read = rule(filter="{max: 1}")
+    assert (read.mode, read.canary, read.is_on_trial) == (Mode.ENFORCE, None, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "canary"),
+    [
+        ("{percent: 10}", Canary(10.0)),
+        ("{percent: 2.5%}", Canary(2.5)),
+        ('{namespaces: ["test-*"]}', Canary(100.0, ("test-*",))),
+        ("{percent: 100, namespaces: [a, b]}", Canary(100.0, ("a", "b"))),
+    ],
+)
+def test_a_canary_is_read(text: str, canary: Canary) -> None:
+    read = rule(filter="{max: 1}", canary=text)
+    assert (read.canary, read.is_on_trial) == (canary, True)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "101", "100.5%", "ten", "10ms"])
+def test_another_percentage_is_refused(text: str) -> None:
+    assert "canary, percent: " in refusal(filter="{max: 1}", canary=f"{{percent: {text}}}")
+
+
+@pytest.mark.parametrize("text", ["{}", "10", "{namespaces: []}", "{namespaces: [A]}"])
+def test_a_canary_that_picks_nothing_is_refused(text: str) -> None:
+    assert "canary" in refusal(filter="{max: 1}", canary=text)
 
 
 @pytest.mark.parametrize("empty", ["{}", "{namespaces: []}", "{labels: {}}"])

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
-from scheduler.model.rules import KEYED, ByKind, Rule, Signal
+from scheduler.model.rules import KEYED, ByKind, Mode, Rule, Signal
 from scheduler.model.signals import LearnedAmounts, SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.alignment import RowAligner, spread
@@ -168,7 +168,7 @@ class Freezer:
             # How many nodes it refuses depends on the Pod, so its share is counted when a Pod reads it.
             n_refused = 0
         reason = valve_reason(limits, n_refused, n_nodes, is_suspect=aligned.is_suspect and not is_absent)
-        if bool(reason) != (rule.name in self._open):
+        if bool(reason) != (rule.name in self._open) and rule.mode is not Mode.SHADOW:
             self._changes.append(ValveChange(rule.name, bool(reason), reason, n_refused, n_nodes))
         return reason
 

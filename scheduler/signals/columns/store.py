@@ -17,7 +17,7 @@ import numpy as np
 from cachetools import TLRUCache
 
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.rules import Rule, RuleFilter, RuleSet
+from scheduler.model.rules import Mode, Rule, RuleFilter, RuleSet
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
@@ -88,14 +88,14 @@ class SignalStore:
         Returns
         -------
         frozenset of rule names
-            The rules whose verdict may have changed, the ones that are gone included.
+            The rules whose verdict may have changed for some Pod, the ones that are gone included.
         """
         with self._lock:
             old, old_signatures = self._published, self._signatures
             self._signatures = {name: signature(signal) for name, signal in rules.signals.items()}
             held = self._cached()
             before = {rule.name: rule for rule in old.rules.judged if rule.refuses}
-            changed = set(before)
+            changed = {name for name, rule in before.items() if rule.mode is not Mode.SHADOW}
             trips: dict[str, Trips] = {}
             for rule in rules.judged:
                 if not rule.refuses:
@@ -103,9 +103,9 @@ class SignalStore:
                 known = before.get(rule.name)
                 is_measured_alike = old_signatures.get(rule.signal) == self._signatures.get(rule.signal)
                 is_same = is_measured_alike and _refuses_alike(known, rule)
-                if is_same and known is not None and known.match == rule.match:
+                if is_same and known is not None and _concerns_alike(known, rule):
                     changed.discard(rule.name)
-                else:
+                elif rule.mode is not Mode.SHADOW:
                     changed.add(rule.name)
                 if rule.filter is not None and rule.signal in held:
                     bits = old.trips.get(rule.name) if is_same else None
@@ -121,7 +121,7 @@ class SignalStore:
         Returns
         -------
         frozenset of rule names
-            The rules that refuse another set of nodes now, to one side or the other.
+            The rules that refuse another set of nodes now, to one side or the other; none in shadow.
         """
         with self._lock:
             if answer.error:
@@ -156,7 +156,8 @@ class SignalStore:
                 kept = {rule.name for rule in published.rules.judged if rule.signal in held}
                 trips = {name: trips for name, trips in published.trips.items() if name in kept}
                 self._published = replace(published, held=held, trips=trips, generation=published.generation + 1)
-        return frozenset(rule.name for rule in published.rules.judged if rule.filter and rule.signal in newly)
+        judged = (rule for rule in published.rules.judged if rule.filter and rule.mode is not Mode.SHADOW)
+        return frozenset(rule.name for rule in judged if rule.signal in newly)
 
     def freeze(self, nodes: NodeView, now_s: float) -> SignalTable:
         """Return rules, columns, trips and open valves for one cycle; only for the deciding thread.
@@ -211,7 +212,8 @@ class SignalStore:
             bits = old.trips.get(rule.name) if before is not None else None
             trips[rule.name] = _advanced(rule.filter, held, bits)
             known = (before, bits) if before is not None and bits is not None else None
-            if has_verdict_changed(rule.filter, known, (held, trips[rule.name])):
+            is_changed = has_verdict_changed(rule.filter, known, (held, trips[rule.name]))
+            if is_changed and rule.mode is not Mode.SHADOW:
                 changed.add(rule.name)
         held_by_signal = {**old.held, signal: held}
         self._published = replace(old, held=held_by_signal, trips=trips, generation=old.generation + 1)
@@ -220,6 +222,10 @@ class SignalStore:
 
 def _kept_until(_key: _Key, held: Held, _now_s: float) -> float:
     return held.as_of_s + held.answer.max_age_s + GRACE_S
+
+
+def _concerns_alike(known: Rule, rule: Rule) -> bool:
+    return (known.match, known.mode, known.canary) == (rule.match, rule.mode, rule.canary)
 
 
 def _refuses_alike(known: Rule | None, rule: Rule) -> bool:
