@@ -100,7 +100,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     is_suspect
         Warnings in the answer, or far fewer nodes than before.
     clock_skew_s
-        The server's clock less ours, by its header Date; 0 without one. Nothing goes by it.
+        The server's clock less ours; 0 where nothing says it. Nothing goes by it.
     n_series, n_mapped
         Series in the answer; nodes (domains, 1 for the cluster) that got a value; of pairs, the domains that call.
     error, error_kind

@@ -138,6 +138,7 @@ class SignalAsker:
             lag_s=lags.newest_s if math.isfinite(lags.newest_s) else 0.0,
             lag_by_key=self._lag.notable(found, lags),
             is_suspect=is_suspect,
+            clock_skew_s=result.clock_skew_s,
             warnings=result.warnings[:_SHOWN_WARNINGS],
             n_series=len(result.series),
             n_mapped=len(covered),

@@ -19,11 +19,10 @@ from scheduler.settings_prometheus import Flavor
 from scheduler.signals.asking import flavors
 from scheduler.signals.asking.credentials import Access
 from scheduler.signals.asking.query_errors import TooMuchData
+from scheduler.signals.asking.server_clock import Exchange, ServerClock
 from scheduler.signals.asking.session import Bounds, PrometheusSession, QueryAnswer, Series
 
 _SERVER_TIMEOUT_S: Final = 4.0
-# The header Date is rounded down to a second, and another clock than ours has made it.
-_DATE_TOLERANCE_S: Final = 1.0
 _SHOWN: Final = "Write an address as http://prometheus.monitoring:9090 or https://host/prefix"
 
 
@@ -50,6 +49,8 @@ class QueryResult:
         The same moment in the server's own Unix seconds, None where no sample says it.
     n_samples
         How many samples the query read, None where the server does not say.
+    clock_skew_s
+        The server's clock less ours.
     """
 
     series: list[Series]
@@ -58,6 +59,7 @@ class QueryResult:
     evaluated_at_s: float
     server_time_s: float | None
     n_samples: int | None = None
+    clock_skew_s: float = 0.0
 
 
 def check_prometheus_url(url: str) -> str:
@@ -101,6 +103,7 @@ class PrometheusClient:
         url = check_prometheus_url(settings.url)
         self._settings = settings
         self._clock = clock
+        self._server_clock = ServerClock()
         # What the user sets wins.
         access = replace(settings.access, headers=flavors.headers(settings.flavor) | dict(settings.access.headers))
         self._session = PrometheusSession(access, settings.bounds, clock, settings.n_connections)
@@ -127,27 +130,16 @@ class PrometheusClient:
         if len(answer.series) > settings.max_series:
             raise TooMuchData(f"more than {settings.max_series} series; aggregate in the query")
         server_time_s = next((series.value[0] for series in answer.series if series.value), None)
+        exchange = Exchange(sent_s, received_s, server_time_s, answer.server_date_s)
         return QueryResult(
             series=answer.series,
             is_scalar=answer.result_type == "scalar",
             warnings=answer.warnings,
-            evaluated_at_s=_evaluated_at(sent_s, received_s, server_time_s, answer.server_date_s),
+            evaluated_at_s=self._server_clock.evaluated_at(expr, exchange),
             server_time_s=server_time_s,
+            clock_skew_s=self._server_clock.skew_s(exchange),
             n_samples=answer.n_samples,
         )
 
     def close(self) -> None:
         self._session.close()
-
-
-def _evaluated_at(sent_s: float, received_s: float, server_time_s: float | None, date_s: float | None) -> float:
-    """Return when the answer was evaluated: when we asked, or earlier where it came from a cache.
-
-    Both times of the server are by its own clock, so ours may be wrong by years.
-    """
-    if server_time_s is None or date_s is None:
-        return sent_s
-    at_rest_s = date_s - server_time_s
-    if at_rest_s <= received_s - sent_s + _DATE_TOLERANCE_S:
-        return sent_s
-    return received_s - at_rest_s
