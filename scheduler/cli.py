@@ -18,12 +18,13 @@ from scheduler import __version__
 from scheduler.errors import ConfigError, VaneError
 
 if TYPE_CHECKING:
+    from scheduler.framework.profile import Profile
     from scheduler.settings import Settings
 
 OK: Final = 0
 FAILED: Final = 1
 
-NOT_BUILT: Final = ("explain", "top", "whatif", "simulate", "backtest", "doctor")
+NOT_BUILT: Final = ("explain", "whatif", "simulate", "backtest", "doctor")
 DEFAULT_RULES: Final = "rules"
 _MAX_PORT: Final = 65_535
 
@@ -37,6 +38,7 @@ usage: vane COMMAND [FLAGS]
   vane check [PATH...]  check rule files
   vane rules test       run tests of rules
   vane rules export     write signals as recording rules of a Prometheus
+  vane top [NAME]       show what signals say now, by node
   vane version          print the version
 
 `vane COMMAND --help` lists the flags of a command.
@@ -165,7 +167,14 @@ def _check(words: Sequence[str], around: _Surroundings) -> int:
 
     from scheduler.signals.check import run_check
 
-    return run_check(given.paths or [DEFAULT_RULES], around.out)
+    return run_check(given.paths or [DEFAULT_RULES], around.out, _default_profile().fixed_weight)
+
+
+def _default_profile() -> Profile:
+    from scheduler.framework.profile import Profile
+    from scheduler.plugins import default_chain
+
+    return Profile.build("vane", default_chain())
 
 
 def _rules(words: Sequence[str], around: _Surroundings) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
 from scheduler.errors import ConfigError, Problem
 from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
 from scheduler.signals.check_tenants import HEAD, WHERE, tenant_rows
+from scheduler.signals.effective import EffectiveWeight, effective_weights
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.parsing import describe_by, lint_rule_files, unused_signals
 from scheduler.signals.format.report import problem_at
@@ -20,12 +21,16 @@ FOUND_PROBLEMS = 1
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The outcome of one check; with problems, `rules` holds only what has none."""
+    """The outcome of one check; with problems, `rules` holds only what has none.
+
+    `fixed_weight` is what the score plugins of the profile weigh together, beside the rules.
+    """
 
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     rules: RuleSet
+    fixed_weight: float = 0.0
 
     @property
     def exit_code(self) -> int:
@@ -38,7 +43,7 @@ class CheckReport:
             f"{warning.file}:{warning.line}:{warning.column}: warning: {warning.message}" for warning in self.warnings
         ]
         if not self.problems:
-            lines += _signal_table(self.rules) + _rule_table(self.rules) + _tenant_table(self.rules)
+            lines += _signal_table(self.rules) + _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
         return [*lines, self._summary()]
 
     def _summary(self) -> str:
@@ -53,17 +58,18 @@ class CheckReport:
         return ", ".join(counts)
 
 
-def check(paths: Iterable[str | os.PathLike[str]]) -> CheckReport:
+def check(paths: Iterable[str | os.PathLike[str]], fixed_weight: float = 0.0) -> CheckReport:
     """Read and lint rule files; ConfigError where a path cannot be read at all."""
     files = read_rule_files(paths)
     reading = lint_rule_files(files)
-    return CheckReport(tuple(files), reading.problems, (*reading.warnings, *_unused(reading.rules)), reading.rules)
+    warnings = (*reading.warnings, *_unused(reading.rules))
+    return CheckReport(tuple(files), reading.problems, warnings, reading.rules, fixed_weight)
 
 
-def run_check(paths: Iterable[str | os.PathLike[str]], out: TextIO) -> int:
+def run_check(paths: Iterable[str | os.PathLike[str]], out: TextIO, fixed_weight: float = 0.0) -> int:
     """Write the report of `check` and return the exit code: 0 without problems, else 1."""
     try:
-        report = check(paths)
+        report = check(paths, fixed_weight)
     except ConfigError as error:
         print(error, file=out)
         return FOUND_PROBLEMS
@@ -99,14 +105,10 @@ def weight_text(rule: Rule) -> str:
     return f"{rule.weight:g}"
 
 
-def share_text(rule: Rule, rules: Sequence[Rule]) -> str:
-    """Return a rule's part of all rule weights that are fixed numbers, in percent, before any cap."""
-    if rule.score is None or isinstance(rule.weight, WeightSignal):
-        return "-"
-    total = sum(
-        other.weight for other in rules if other.score is not None and not isinstance(other.weight, WeightSignal)
-    )
-    return f"{100.0 * rule.weight / total:.0f}%" if total > 0 else "0%"
+def effective_text(rule: Rule, weights: Mapping[str, EffectiveWeight]) -> tuple[str, str]:
+    """Return what is left of a rule's weight under its share cap, and its share of all that scores."""
+    weight = weights.get(rule.name)
+    return ("-", "-") if weight is None else (f"{weight.effective:.4g}", f"{100.0 * weight.share:.0f}%")
 
 
 def _unused(rules: RuleSet) -> list[Problem]:
@@ -132,31 +134,32 @@ def _signal_table(rules: RuleSet) -> list[str]:
         )
         for signal in rules.signals.values()
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
-def _rule_table(rules: RuleSet) -> list[str]:
-    head = ("RULE", "SIGNAL", "FILTER", "SCORE", "WEIGHT", "SHARE")
+def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
+    head = ("RULE", "SIGNAL", "FILTER", "SCORE", "WEIGHT", "EFFECTIVE", "SHARE")
+    weights = effective_weights(rules.rules, fixed_weight)
     rows = [
         (
             rule.name,
-            rule.signal,
+            rule.signal or "-",
             filter_text(rule.filter),
             score_text(rule.score),
             weight_text(rule),
-            share_text(rule, rules.rules),
+            *effective_text(rule, weights),
         )
         for rule in rules.rules
     ]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _tenant_table(rules: RuleSet) -> list[str]:
-    lines = _table(HEAD, tenant_rows(rules, filter_text))
+    lines = table(HEAD, tenant_rows(rules, filter_text))
     return [*lines, *WHERE, ""] if lines else []
 
 
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     if not rows:
         return []
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]

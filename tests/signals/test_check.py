@@ -3,8 +3,11 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
+
 from scheduler.signals.check import check, run_check
 from scheduler.signals.check_tenants import WHERE
+from scheduler.signals.effective import effective_weights
 
 GOOD = """apiVersion: vane.dev/v1
 kind: Rules
@@ -26,11 +29,12 @@ rules:
     weight: {signal: burn, points: [[0, 1], [2, 10]]}
   - {name: stop, signal: burn, filter: {max: 9}}
 """
+FIXED_WEIGHT = 13.0
 
 
 def run(path: Path) -> tuple[int, list[str]]:
     out = io.StringIO()
-    code = run_check([path], out)
+    code = run_check([path], out, FIXED_WEIGHT)
     return code, out.getvalue().splitlines()
 
 
@@ -43,14 +47,41 @@ def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
         "use node ratio 15s 60s 120s 0..1 -",
         "burn cluster none 15s 60s - - -",
         "",
-        "RULE SIGNAL FILTER SCORE WEIGHT SHARE",
-        "hot use max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 75%",
-        "even use - 0->100 1->0, missing worst 1 25%",
-        "burning use - 0->100 1->0, missing neutral burn: 0->1 2->10, missing 1 -",
-        "stop burn max 9 - - -",
+        "RULE SIGNAL FILTER SCORE WEIGHT EFFECTIVE SHARE",
+        "hot use max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 3 17%",
+        "even use - 0->100 1->0, missing worst 1 1 6%",
+        "burning use - 0->100 1->0, missing neutral burn: 0->1 2->10, missing 1 1 6%",
+        "stop burn max 9 - - - -",
         "",
         "1 file, 0 problems, 0 warnings, 2 signals, 4 rules",
     ]
+
+
+def test_a_rule_weighs_no_more_than_its_share(tmp_path: Path) -> None:
+    """With 13 of the plugins and 2 of two other rules, 3/7 of that is the most for 30 %; for 50 %, as much as that."""
+    (tmp_path / "a.yaml").write_text(GOOD.replace("weight: 3", "weight: 20"))
+    report = check([tmp_path], FIXED_WEIGHT)
+    weights = effective_weights(report.rules.rules, FIXED_WEIGHT)
+    assert weights["hot"].written == 20.0
+    assert weights["hot"].effective == pytest.approx(45 / 7)
+    assert weights["hot"].share == pytest.approx(0.3)
+    assert weights["hot"].is_capped
+    assert not weights["even"].is_capped
+    (line,) = (line for line in report.lines() if line.startswith("hot "))
+    assert line.split()[-3:] == ["20", "6.429", "30%"]
+
+    (tmp_path / "a.yaml").write_text(GOOD.replace("weight: 3", "weight: 20\n    max_share: 50%"))
+    weights = effective_weights(check([tmp_path]).rules.rules, FIXED_WEIGHT)
+    assert weights["hot"].effective == 15.0
+
+
+def test_what_rules_weigh_now(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(GOOD)
+    rules = check([tmp_path]).rules.rules
+    weights = effective_weights(rules, FIXED_WEIGHT, {"hot": 3.0, "even": 1.0, "burning": 10.0})
+    assert weights["burning"].effective == pytest.approx(17 * 3 / 7)
+    assert weights["burning"].share == pytest.approx(0.3)
+    assert weights["even"].share == pytest.approx(1 / 27)
 
 
 def test_problems_come_one_a_line_and_give_one(tmp_path: Path) -> None:
