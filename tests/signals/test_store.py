@@ -4,13 +4,17 @@ import copy
 import math
 import pickle
 import threading
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scheduler.model.rules import (
+    Canary,
     Curve,
     FilterMissing,
+    Mode,
     Rule,
     RuleFilter,
     Signal,
@@ -226,6 +230,30 @@ def test_a_reload_keeps_the_answers_and_trips_of_what_is_unchanged() -> None:
     tighter = Rule("hot", "cpu", filter=RuleFilter(max=0.8, max_clear=0.6))
     assert world.store.set_rules(rules_of(tighter, generation=3)) == {"hot"}
     assert world.tripped() == [False, False], "a changed rule starts clear"
+
+
+def test_a_rule_in_shadow_is_never_among_the_changed_ones() -> None:
+    shadow = replace(HOT, mode=Mode.SHADOW)
+    world = World("a", "b", rules=rules_of(shadow))
+    assert world.publish({"a": 0.9, "b": 0.1}) == frozenset()
+    assert world.tripped() == [True, False], "yet it is computed"
+    tighter = replace(shadow, filter=RuleFilter(max=0.05, max_clear=0.05))
+    assert world.store.set_rules(rules_of(tighter, generation=2)) == frozenset()
+    world.clock.now_s += 60.1
+    assert world.store.expire(world.clock.now_s) == frozenset()
+    assert world.store.set_rules(rules_of(generation=3)) == frozenset()
+
+
+@pytest.mark.parametrize("trial", [{"mode": Mode.SHADOW}, {"canary": Canary(10.0)}])
+def test_a_rule_that_begins_or_ceases_to_act_is_changed_and_keeps_its_trips(trial: dict[str, Any]) -> None:
+    world = World("a", "b", rules=rules_of(HOT))
+    world.publish({"a": 0.9, "b": 0.1})
+    world.publish({"a": 0.75, "b": 0.1})
+    assert world.store.set_rules(rules_of(replace(HOT, **trial), generation=2)) == {"hot"}
+    assert world.tripped() == [True, False]
+    assert world.store.set_rules(rules_of(HOT, generation=3)) == {"hot"}
+    assert world.tripped() == [True, False]
+    assert world.store.set_rules(rules_of(HOT, generation=4)) == frozenset()
 
 
 def test_a_cycle_with_nothing_new_shares_the_arrays() -> None:
