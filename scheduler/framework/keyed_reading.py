@@ -43,6 +43,11 @@ def n_cards(gpu_resources: Sequence[str], pod: PodInfo) -> int:
     return sum(amount for name, amount in pod.requests.items() if is_card(name))
 
 
+def called_pods(rule: Rule, pod: PodInfo) -> Match | None:
+    """Return which Pods a Pod calls, None where the rule does not go by them."""
+    return None if rule.calls is None or rule.calls.pod_label else _match_of(rule.calls, pod)
+
+
 def keyed_values(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> FloatArray | None:
     """Return float64 (n_rows,), NaN where the Pod has no sample to read; None where it has none on any node.
 

@@ -26,7 +26,7 @@ from scheduler.model.snapshot import Snapshot
 
 
 def concerns(rule: Rule, pod: PodInfo) -> bool:
-    """Whether the rule concerns a Pod, be it that it acts or only watches; one over cards only Pods that ask for some."""
+    """Whether the rule concerns a Pod, whether it acts or watches; one over cards, if the Pod asks for some."""
     if not rule.covers(pod.namespace, pod.labels):
         return False
     return not rule.gpu_resources or n_cards(rule.gpu_resources, pod) > 0

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.inflight import InflightPods
+from scheduler.framework.keyed_reading import called_pods
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
-from scheduler.framework.rule_reading import read_column, read_tripped
+from scheduler.framework.rule_events import NODE_ACTIONS, POD_ACTIONS
+from scheduler.framework.rule_reading import concerns, is_valve_open, read_tripped, read_unmeasured
 from scheduler.framework.status import Code, Rejection
-from scheduler.model.arrays import BoolArray, Rows
+from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import FilterMissing, Rule
-from scheduler.model.signals import SignalColumn
+from scheduler.model.rules import Rule
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.disruption_budgets import UsageByPriority
 from scheduler.plugins.signals.leaving import RulesWithout, rejected_by, tally_of
@@ -50,6 +49,10 @@ class SignalFilter(FilterPlugin):
     ) -> Tally | None:
         """Count what built-in signals read; all else that rules say stands, whoever leaves."""
         acting = _concerning(snapshot.signals.rules.rules, pod, snapshot, acting=True)
+        called = [match for rule in acting if (match := called_pods(rule, pod)) is not None]
+        if any(match.holds(one) for match in called for one in pods):
+            # Without a Pod that is called the mean of the others may lie elsewhere, on all nodes.
+            return None
         return tally_of(acting, _verdicts, pod, snapshot, pods)
 
     def events(self) -> Sequence[EventInterest]:
@@ -59,6 +62,8 @@ class SignalFilter(FilterPlugin):
             EventInterest(Resource.RULES, Action.REFRESHED, _a_verdict_changed),
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
+            EventInterest(Resource.ASSIGNED_POD, POD_ACTIONS, _a_count_changed),
+            EventInterest(Resource.NODE, NODE_ACTIONS, _a_count_changed),
         )
 
 
@@ -72,9 +77,8 @@ def _rejections(
 
 
 def _concerning(rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> list[Rule]:
-    open_valves = snapshot.signals.open_valves
-    refusing = [rule for rule in rules if rule.refuses and rule.name not in open_valves]
-    return [rule for rule in refusing if rule.covers(pod.namespace, pod.labels) and rule.acts_on(pod) is acting]
+    refusing = [rule for rule in rules if rule.refuses and concerns(rule, pod) and rule.acts_on(pod) is acting]
+    return [rule for rule in refusing if not is_valve_open(rule, pod, snapshot)]
 
 
 def _verdicts(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> list[Rejection]:
@@ -83,15 +87,16 @@ def _verdicts(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> list[Rejection]:
     tripped = read_tripped(rule, pod, snapshot)
     if tripped is not None:
         found.append(Rejection(tripped, _CODE, rejected_by(rule), rule.name))
-    if rule.filter is not None and rule.filter.missing is FilterMissing.REJECT:
+    unmeasured = read_unmeasured(rule, pod, snapshot)
+    if unmeasured is not None:
         reason = f'node(s) without a sample for rule "{rule.name}"'
-        unmeasured = _unmeasured(read_column(rule, pod, snapshot), snapshot.nodes.n_rows)
         found.append(Rejection(unmeasured, _CODE, reason, rule.name))
     return found
 
 
-def _unmeasured(column: SignalColumn | None, n_rows: int) -> BoolArray:
-    return np.ones(n_rows, dtype=np.bool_) if column is None else ~column.has_sample
+def _a_count_changed(_pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
+    """Leave it to the queue, which knows the rules that refused the Pod (`may_free`)."""
+    return QueueingHint.SKIP
 
 
 def _a_verdict_changed(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:

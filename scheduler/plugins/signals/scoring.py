@@ -11,7 +11,7 @@ from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import question_of
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
-from scheduler.framework.rule_reading import read_column
+from scheduler.framework.rule_reading import concerns, read_column
 from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
@@ -45,7 +45,7 @@ class SignalScore(PreScorePlugin, ScorePlugin):
 
 
 def _scores(rule: Rule, pod: PodInfo) -> bool:
-    return rule.score is not None and rule.covers(pod.namespace, pod.labels)
+    return rule.score is not None and concerns(rule, pod)
 
 
 def _term(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> ScoreTerm:
@@ -67,7 +67,7 @@ def scores_of(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray
     sources = (rule, column.values)
     if column.inflight is not None:
         return _scores_with_inflight(rule, score, column, snapshot)
-    return snapshot.memo.get(("rule-scores", rule.name), sources, lambda: rule_scores(score, column, alive))
+    return snapshot.memo.get(("rule-scores", rule.name, column.key), sources, lambda: rule_scores(score, column, alive))
 
 
 def _scores_with_inflight(rule: Rule, score: RuleScore, column: SignalColumn, snapshot: Snapshot) -> FloatArray:
