@@ -84,3 +84,14 @@ def test_the_names_of_a_domain_label_as_exporters_write_it() -> None:
     )
     assert "cloud_region" in domain_labels("topology.kubernetes.io/region")
     assert domain_labels("zone") == ("zone", "label_zone")
+
+
+def test_many_series_are_mapped_as_each_alone() -> None:
+    values = ["a", "b", "0", "10.0.0.1:9100", "host-b:1", "gone", ""]
+    sorts = [[{label: value} for value in values] for label in ("node", "instance", "Hostname", "pod")]
+    mixed = [labels for series in sorts for labels in series]
+    several = [{"node": value, "instance": "b:1"} for value in values]
+    for series in (*sorts, mixed, several, [*sorts[0], {}], [{}], []):
+        resolver = NodeResolver(NODES)
+        for _ in range(2):  # at first, and from memory
+            assert resolver.indexes_of(series) == [NodeResolver(NODES).index_of(labels) for labels in series]

@@ -8,7 +8,7 @@ unless a node is called 0; the next labels are tried then.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from scheduler.model.identity import NodeIdentity
@@ -45,6 +45,20 @@ class NodeResolver:
             return UNMAPPED
         index = self._endpoints.get(value)
         return self._remember(self._endpoints, value, self._at(value)) if index is None else index
+
+    def indexes_of(self, series: Sequence[Mapping[str, str]]) -> list[int]:
+        """Return `index_of` for the labels of each series.
+
+        Most queries aggregate to one label, the same for all: then its values are looked up all at once.
+        """
+        label = next(iter(series[0]), "") if series else ""
+        memo = self._endpoints if label == INSTANCE else self._hits if label in NODE_LABELS else None
+        if memo is not None and max(map(len, series)) == 1:
+            known = [memo.get(labels.get(label, "")) for labels in series]
+            indexes = [index for index in known if index is not None]
+            if len(indexes) == len(known):
+                return indexes
+        return [self.index_of(labels) for labels in series]
 
     def _named(self, value: str) -> int:
         index = self.identity.aliases.get(value, UNMAPPED)
