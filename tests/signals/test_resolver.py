@@ -91,7 +91,8 @@ def test_many_series_are_mapped_as_each_alone() -> None:
     sorts = [[{label: value} for value in values] for label in ("node", "instance", "Hostname", "pod")]
     mixed = [labels for series in sorts for labels in series]
     several = [{"node": value, "instance": "b:1"} for value in values]
-    for series in (*sorts, mixed, several, [*sorts[0], {}], [{}], []):
+    worlds: list[list[dict[str, str]]] = [*sorts, mixed, several, [*sorts[0], {}], [{}], []]
+    for series in worlds:
         resolver = NodeResolver(NODES)
         for _ in range(2):  # at first, and from memory
             assert resolver.indexes_of(series) == [NodeResolver(NODES).index_of(labels) for labels in series]
