@@ -27,6 +27,8 @@ FAILED: Final = 1
 NOT_BUILT: Final = ("explain", "whatif", "simulate", "backtest", "doctor")
 DEFAULT_RULES: Final = "rules"
 _MAX_PORT: Final = 65_535
+_MAX_NODES: Final = 5_000
+_SHORTEST_INTERVAL_S: Final = 0.5
 
 _USAGE: Final = f"""\
 Vane places Pods by live business signals, written as PromQL.
@@ -56,6 +58,7 @@ class _Surroundings:
 
     environ: Mapping[str, str]
     out: TextIO
+    err: TextIO
     run: Callable[[Settings], int]
 
 
@@ -68,11 +71,13 @@ def main(
 ) -> int:
     """Run one command and return its exit code; what is not given is that of the process."""
     words = list(sys.argv[1:] if argv is None else argv)
-    around = _Surroundings(os.environ if environ is None else environ, out or sys.stdout, run or _run_scheduler)
+    around = _Surroundings(
+        os.environ if environ is None else environ, out or sys.stdout, err or sys.stderr, run or _run_scheduler
+    )
     try:
         return _dispatch(words, around)
     except (_UsageError, ConfigError) as error:
-        print(error, file=err or sys.stderr)
+        print(error, file=around.err)
         return FAILED
 
 
@@ -85,17 +90,12 @@ def _dispatch(words: Sequence[str], around: _Surroundings) -> int:
         return OK
     if command in ("version", "--version"):
         return _version(flags, around)
-    if command == "run":
-        return _run(flags, around)
-    if command == "check":
-        return _check(flags, around)
-    if command == "rules":
-        return _rules(flags, around)
-    if command == "demo":
-        return _demo(flags, around)
+    commands = {"run": _run, "check": _check, "rules": _rules, "demo": _demo, "top": _top}
+    if command in commands:
+        return commands[command](flags, around)
     if command in NOT_BUILT:
         raise _UsageError(f"vane {command}: not built yet")
-    known = "run, demo, check, rules or version"
+    known = f"{', '.join(commands)} or version"
     raise _UsageError(f"vane: no such command, got {command!r}. Write {known}; see vane --help")
 
 
@@ -262,6 +262,61 @@ def _demo(words: Sequence[str], around: _Surroundings) -> int:
         return run_demo(options, around.environ, around.out)
     except VaneError as error:
         raise _UsageError(f"vane demo: {error}") from error
+
+
+def _top(words: Sequence[str], around: _Surroundings) -> int:
+    from scheduler.serve.top import FEW, MANY, Options, run_top
+    from scheduler.serve.top_reading import DEFAULT_URL, Server
+
+    parser = _Parser(
+        prog="vane top",
+        usage="vane top [SIGNAL|NODE] [FLAGS]",
+        description="Show what signals say now, node by node: in a terminal until ^C, in a pipe once.",
+    )
+    parser.add_argument("name", nargs="?", default="", metavar="SIGNAL|NODE", help="one signal, or one node in all")
+    parser.add_argument(
+        "--sort", default="value", metavar="value|age|name", help="order of nodes (value, highest first)"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help=f"nodes of each signal ({MANY}; {FEW} without a name)")
+    parser.add_argument("--once", action="store_true", help="print once, in a terminal too")
+    parser.add_argument("--interval", default="2s", metavar="DURATION", help="how often it is drawn (2s)")
+    parser.add_argument("--output", default="table", metavar="table|json", help="json: the page /signals, once (table)")
+    parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"where Vane serves ({DEFAULT_URL})")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="a bearer token, not needed on one machine")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="the authority of the certificate")
+    parser.add_argument("--insecure-skip-tls-verify", action="store_true", help="take any certificate")
+    if _is_help(words):
+        return _help(parser, around)
+    given = parser.parse_args(words)
+    for flag, value, allowed in (
+        ("sort", given.sort, ("value", "age", "name")),
+        ("output", given.output, ("table", "json")),
+    ):
+        if value not in allowed:
+            raise _UsageError(f"vane top: --{flag}: must be {' or '.join(allowed)}, got {value!r}")
+    if given.limit is not None and not 1 <= given.limit <= _MAX_NODES:
+        raise _UsageError(f"vane top: --limit: must be from 1 to {_MAX_NODES}, got {given.limit}")
+    server = Server(given.url, given.token_file, given.ca_file, given.insecure_skip_tls_verify)
+    options = Options(
+        server, given.name, given.sort, given.limit, given.once, _interval_s(given.interval), given.output == "json"
+    )
+    try:
+        run_top(options, around.out, around.err)
+    except VaneError as error:
+        raise _UsageError(f"vane top: {error}") from error
+    return OK
+
+
+def _interval_s(text: str) -> float:
+    from scheduler.model.duration import parse_duration
+
+    try:
+        interval_s = parse_duration(text)
+    except ValueError as error:
+        raise _UsageError(f"vane top: --interval: {error}") from error
+    if interval_s < _SHORTEST_INTERVAL_S:
+        raise _UsageError(f"vane top: --interval: must be at least {_SHORTEST_INTERVAL_S:g}s, got {text!r}")
+    return interval_s
 
 
 def _version(words: Sequence[str], around: _Surroundings) -> int:

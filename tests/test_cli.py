@@ -75,7 +75,7 @@ def test_later_commands_are_refused_by_name(vane: Cli, command: str) -> None:
 
 def test_an_unknown_command_is_refused(vane: Cli) -> None:
     assert vane("runn") == 1
-    assert vane.err == "vane: no such command, got 'runn'. Write run, demo, check, rules or version; see vane --help\n"
+    assert vane.err == "vane: no such command, got 'runn'. Write run, check, rules, demo, top or version; see vane --help\n"
 
 
 def test_run_hands_over_settings_and_returns_the_code(vane: Cli) -> None:

@@ -18,6 +18,8 @@ class Source:
         self.pieces: list[bytes] = []
         self.asked: list[str] = []
         self.queries: list[DecisionsQuery] = []
+        self.signals_page = b'{"signals":[]}'
+        self.nodes: set[str] = set()
         self.signal_queries: list[SignalsQuery] = []
         self.calls: list[PermitCall] = []
         self.waiting: bool | None = True
@@ -46,7 +48,9 @@ class Source:
 
     async def signals(self, asked: SignalsQuery) -> bytes | str:
         self.signal_queries.append(asked)
-        return f"no node {asked.node!r}" if asked.node else b'{"signals":[]}'
+        if asked.node and asked.node not in self.nodes:
+            return f"no node {asked.node!r}"
+        return self.signals_page
 
     async def permit(self, call: PermitCall) -> bool:
         self.calls.append(call)

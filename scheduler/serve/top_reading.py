@@ -1,0 +1,181 @@
+"""Reading /signals of a running Vane: whom to trust, and what to do where there is no answer.
+
+A server on this machine mostly has made its certificate itself. It is taken as it is where its address is a loopback
+one and nothing is sent that another program could steal by listening there first: no token. Everywhere else, and with
+a token, the certificate has to be signed by an authority that is trusted.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import ssl
+import urllib.parse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from scheduler.errors import VaneError
+
+DEFAULT_URL: Final = "https://127.0.0.1:10259"
+SELF_SIGNED_NOTE: Final = "the certificate is not verified: self-signed, on this machine"
+
+_TIMEOUT_S: Final = 12.0
+_SELF_SIGNED: Final = (18, 19)
+"""OpenSSL's X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT and X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN."""
+_MAX_BYTES: Final = 256 << 20
+_SHOWN: Final = 300
+
+
+class TopError(VaneError):
+    """No page; says what to do about it."""
+
+
+class UnknownNameError(TopError):
+    """The server knows no such signal or node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where to read, and how to be let in."""
+
+    url: str = DEFAULT_URL
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    skips_verification: bool = False
+
+
+class SignalsReader:
+    """Reads the page again and again; `note` says what a user should know of the connection, empty before the first."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        try:
+            parts = urllib.parse.urlsplit(server.url)
+            self._host, self._port = parts.hostname or "", parts.port or 10259
+        except ValueError as error:
+            raise TopError(f"--url {server.url!r}: {error}. Write it as {DEFAULT_URL}") from error
+        if parts.scheme != "https" or not self._host or parts.query or parts.username:
+            raise TopError(f"--url: must be https and a host, got {server.url!r}. Write it as {DEFAULT_URL}")
+        self._prefix = parts.path.rstrip("/")
+        self._context = _context(server)
+        self.note = "the certificate is not verified" if server.skips_verification else ""
+
+    def read(self, **asked: str) -> dict[str, Any]:
+        """Return the page.
+
+        Raises
+        ------
+        TopError
+            There is none; UnknownNameError where what is asked for is not known.
+        """
+        try:
+            return self._read(asked)
+        except ssl.SSLCertVerificationError as error:
+            if error.verify_code not in _SELF_SIGNED or not self._may_be_self_signed:
+                raise TopError(self._untrusted(error)) from error
+            self._context = _unverified()
+            self.note = SELF_SIGNED_NOTE
+            return self._read(asked)
+
+    @property
+    def _may_be_self_signed(self) -> bool:
+        return self._server.ca_file is None and self._server.token_file is None and is_loopback(self._host)
+
+    def _read(self, asked: dict[str, str]) -> dict[str, Any]:
+        connection = http.client.HTTPSConnection(self._host, self._port, timeout=_TIMEOUT_S, context=self._context)
+        try:
+            connection.request(
+                "GET", f"{self._prefix}/signals?{urllib.parse.urlencode(asked)}", headers=self._headers()
+            )
+            response = connection.getresponse()
+            body = response.read(_MAX_BYTES)
+        except ssl.SSLCertVerificationError:
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            raise TopError(self._unreachable(error)) from error
+        finally:
+            connection.close()
+        return self._page(response.status, body)
+
+    def _headers(self) -> dict[str, str]:
+        path = self._server.token_file
+        if path is None:
+            return {}
+        try:
+            token = path.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            raise TopError(f"--token-file {path}: cannot be read: {error}") from error
+        if not token or not token.isprintable() or " " in token:
+            raise TopError(f"--token-file {path}: holds no token; it must be one word on one line")
+        return {"Authorization": f"Bearer {token}"}
+
+    def _page(self, status: int, body: bytes) -> dict[str, Any]:
+        text = body[:_SHOWN].decode(errors="replace").strip()
+        url = self._server.url
+        if status == http.client.UNAUTHORIZED:
+            what = "refuses this token" if self._server.token_file else "wants a token"
+            raise TopError(
+                f"{url} {what}: {text}. Write --token-file FILE, with a token of an account that may get /signals; "
+                "or run `vane top` on the same machine"
+            )
+        if status == http.client.FORBIDDEN:
+            raise TopError(f"{url} lets nobody in to /signals with this token: {text}")
+        if status == http.client.NOT_FOUND and text.startswith("/signals: "):
+            raise UnknownNameError(text.removeprefix("/signals: "))
+        if status != http.client.OK:
+            raise TopError(f"{url} has no page /signals: HTTP {status}, {text!r}. Is that Vane, of this version?")
+        try:
+            page = json.loads(body)
+        except ValueError as error:
+            raise TopError(f"{url}/signals is no JSON: {error}. Is that Vane?") from error
+        if not isinstance(page, dict) or not page.keys() >= {"signals", "rules", "nodes"}:
+            raise TopError(f"{url}/signals is not the page of Vane, it begins {text[:60]!r}")
+        return page
+
+    def _unreachable(self, error: Exception) -> str:
+        url = self._server.url
+        if isinstance(error, ConnectionRefusedError):
+            return (
+                f"nothing listens at {url}. Is `vane run` up there, with this --secure-port? For one in the cluster: "
+                "kubectl -n vane-system port-forward deployment/vane 10259"
+            )
+        if isinstance(error, TimeoutError):
+            return f"{url} does not answer within {_TIMEOUT_S:g} s"
+        if isinstance(error, ssl.SSLError):
+            return f"{url} does not speak TLS as expected: {error.reason or error}. Is that the --secure-port of Vane?"
+        return f"{url} cannot be read: {error or type(error).__name__}"
+
+    def _untrusted(self, error: ssl.SSLCertVerificationError) -> str:
+        why = error.verify_message or str(error)
+        if is_loopback(self._host) and self._server.token_file is not None and error.verify_code in _SELF_SIGNED:
+            why += "; a token is not sent to a server that nobody vouches for (on this machine none is needed)"
+        return (
+            f"the certificate of {self._server.url} is not trusted: {why}. Write --ca-file FILE with the authority "
+            "that has signed it, or --insecure-skip-tls-verify to go on all the same"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine can be behind an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _context(server: Server) -> ssl.SSLContext:
+    if server.skips_verification:
+        return _unverified()
+    try:
+        return ssl.create_default_context(cafile=None if server.ca_file is None else str(server.ca_file))
+    except (OSError, ssl.SSLError) as error:
+        raise TopError(f"--ca-file {server.ca_file}: cannot be used: {error}") from error
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

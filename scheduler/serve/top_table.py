@@ -1,0 +1,119 @@
+"""What `vane top` prints: one line for each signal with what is wrong, one for each node of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+_SIGNAL_HEAD: Final = ("SIGNAL", "STATE", "AGE", "NODES", "REFUSED", "WHAT IS WRONG")
+_NODE_HEAD: Final = ("SIGNAL", "NODE", "VALUE", "IN FLIGHT", "AGE", "STATE", "RULES")
+_RIGHT: Final = frozenset({"AGE", "NODES", "REFUSED", "VALUE", "IN FLIGHT"})
+_NONE: Final = "-"
+_SUFFIXES: Final = {"percent": " %", "s": " s", "ms": " ms", "watt": " W", "celsius": " °C"}
+_BINARY: Final = ("", " Ki", " Mi", " Gi", " Ti", " Pi")
+_LACKS: Final = {
+    "no_answer": "no answer yet",
+    "too_old": "too old",
+    "no_series": "no series",
+    "duplicate": "several series",
+    "nan": "NaN",
+    "inf": "infinite",
+    "parse": "no number",
+    "range": "out of range",
+    "unknown": "no sample",
+}
+
+
+def lines_of(page: dict[str, Any], shown: str = "") -> list[str]:
+    """Return the page as lines without line ends; `shown` leaves one signal in the header."""
+    signals: list[dict[str, Any]] = page["signals"]
+    units = {signal["name"]: signal["unit"] for signal in signals}
+    suspect = {signal["name"] for signal in signals if signal["suspect"]}
+    lines = _columns(_SIGNAL_HEAD, [_signal(one, page["rules"]) for one in signals if shown in ("", one["name"])])
+    if not signals:
+        return ["no signals: no rule file names any"]
+    nodes: list[dict[str, Any]] = page["nodes"]
+    if nodes:
+        rows = [_node(one, units.get(one["signal"], ""), one["signal"] in suspect) for one in nodes]
+        lines += ["", *_columns(_NODE_HEAD, rows)]
+    return lines
+
+
+def _signal(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    counts = [rule["refused_nodes"] for rule in rules if rule["signal"] == signal["name"]]
+    refused = [str(count) for count in counts if count is not None]
+    return (
+        signal["name"] + (f" @{signal['server']}" if signal["server"] else ""),
+        signal["state"] + (", suspect" if signal["suspect"] else ""),
+        _age(signal["age_s"]),
+        _NONE if signal["depends_on_pod"] else f"{signal['covered']}/{signal['nodes']}",
+        "+".join(refused) or _NONE,
+        _wrong(signal, rules),
+    )
+
+
+def _wrong(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> str:
+    words = [signal["words"]] if signal["words"] else []
+    if signal.get("pause"):
+        why = "its server does not answer" if signal["pause"] == "outage" else "it failed some times"
+        words.append(f"asked with pauses, {why}; again in {signal['next_try_s']:.0f} s")
+    open_valves = [rule["name"] for rule in rules if rule["signal"] == signal["name"] and rule["valve_open"]]
+    if open_valves:
+        words.append(f"only scoring: {', '.join(open_valves)}")
+    if signal["depends_on_pod"]:
+        words.append(f"by {signal['by']}: every Pod reads its own")
+    return "; ".join(words)
+
+
+def _node(node: dict[str, Any], unit: str, is_suspect: bool) -> tuple[str, ...]:
+    state = node["state"]
+    if node["value"] is None:
+        state += f" ({_LACKS.get(node['why'], node['why'])})"
+    elif is_suspect:
+        state += ", suspect"
+    key = node.get("key")
+    inflight = node["inflight"]
+    return (
+        node["signal"],
+        f"{node['node']} ({key})" if key else node["node"],
+        _value(node["value"], unit),
+        _NONE if inflight is None else f"+{_value(inflight, unit)}",
+        _age(node["age_s"]) if node["value"] is not None else _NONE,
+        state,
+        "; ".join(_rule(rule) for rule in node["rules"]) or _NONE,
+    )
+
+
+def _rule(rule: dict[str, Any]) -> str:
+    said = [rule["verdict"]] if rule["verdict"] else []
+    if rule["score"] is not None:
+        said.append(f"{rule['score']:.0f} points")
+    return f"{rule['rule']}: {', '.join(said) or 'passes'}"
+
+
+def _value(value: float | None, unit: str) -> str:
+    if value is None:
+        return _NONE
+    if unit != "bytes":
+        return f"{value:.4g}{_SUFFIXES.get(unit, '')}"
+    step = 0
+    while abs(value) >= 1024 and step < len(_BINARY) - 1:
+        value, step = value / 1024, step + 1
+    return f"{value:.4g}{_BINARY[step]}B" if step else f"{value:.4g} B"
+
+
+def _age(age_s: float | None) -> str:
+    if age_s is None:
+        return _NONE
+    return f"{age_s:.0f} s" if age_s < 600 else f"{age_s / 60:.0f} min"
+
+
+def _columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    return [
+        "  ".join(
+            cell.rjust(width) if name in _RIGHT else cell.ljust(width)
+            for cell, width, name in zip(row, widths, head, strict=True)
+        ).rstrip()
+        for row in (head, *rows)
+    ]
