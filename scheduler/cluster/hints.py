@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from scheduler.cluster.ports import QueueProfile
 from scheduler.framework.answers import is_refusal, raised, wrong
 from scheduler.framework.events import ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.queued import QueuedEntity
+from scheduler.framework.rule_events import may_free
 from scheduler.model.pods import PodInfo
+from scheduler.model.rules import RuleSet
 
 _log = logging.getLogger(__name__)
 
@@ -29,8 +31,11 @@ class Strategy(enum.IntEnum):
 
 
 class Hints:
-    def __init__(self, profiles: Mapping[str, QueueProfile]) -> None:
+    """`rules` returns the rule set in force."""
+
+    def __init__(self, profiles: Mapping[str, QueueProfile], rules: Callable[[], RuleSet] = RuleSet) -> None:
         self._profiles = profiles
+        self._rules = rules
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Return whether any plugin asked for the event, or it is one that nobody has to ask for."""
@@ -51,7 +56,8 @@ class Hints:
             return Strategy.AFTER_BACKOFF
         if event.resource in (Resource.SIGNALS, Resource.RULES):
             return self._rules_strategy(entity, event)
-        return Strategy.AFTER_BACKOFF if self._is_hinted(entity, event) else Strategy.SKIP
+        is_helped = self._is_hinted(entity, event) or self._is_freed(entity, event)
+        return Strategy.AFTER_BACKOFF if is_helped else Strategy.SKIP
 
     def run_pre_enqueue(self, entity: QueuedEntity) -> None:
         """Set `gated_by` to the first plugin that keeps the entity out, the one that did so last time first.
@@ -80,13 +86,20 @@ class Hints:
         return ""
 
     def _rules_strategy(self, entity: QueuedEntity, event: ClusterEvent) -> Strategy:
-        concerned = bool(entity.rejected_rules & event.rules)
+        concerned = bool(entity.rejected_rules & event.rules) and any(
+            event.concerned.covers(member.namespace, member.labels) for member in entity.members
+        )
         if not concerned and not entity.rejected_rules:
             # Refused by plugins that read signals without rules: they have to ask for these events.
             concerned = self._is_hinted(entity, event)
         if not concerned:
             return Strategy.SKIP
         return Strategy.IMMEDIATELY if event.resource is Resource.RULES else Strategy.SPREAD
+
+    def _is_freed(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
+        """Return whether the event may end what a rule that counts has said."""
+        refusing = entity.rejected_rules
+        return bool(refusing) and any(may_free(self._rules(), refusing, one, event) for one in entity.members)
 
     def _is_for_gate(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
         interests = self._profiles[entity.pod.pod.spec.scheduler_name].events.get(entity.gated_by, ())

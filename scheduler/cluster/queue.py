@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from scheduler.cluster.backoff import DEFAULT_TIMINGS, BackoffQueue, Timings
@@ -40,6 +40,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
+from scheduler.model.rules import RuleSet
 
 _log = logging.getLogger(__name__)
 
@@ -53,13 +54,14 @@ class SchedulingQueue:
         nominator: Nominator,
         timings: Timings = DEFAULT_TIMINGS,
         observer: QueueObserver = UNOBSERVED,
+        rules: Callable[[], RuleSet] = RuleSet,
     ) -> None:
         # One QueueSort for all profiles: the settings refuse any other configuration.
         sort_key = SortKey(next(iter(profiles.values())).queue_sort)
         self._nominator = nominator
         self._timings = timings
         self._observer = observer
-        self._hints = Hints(profiles)
+        self._hints = Hints(profiles, rules)
         self._active = KeyedHeap(sort_key)
         self._backoff = BackoffQueue(timings, sort_key)
         self._waiting = WaitingPool()
@@ -384,9 +386,9 @@ class SchedulingQueue:
     def _end_backoff(self, event: ClusterEvent, now_s: float) -> None:
         """Pods that a rule may have freed do not wait for their backoff, wherever they are."""
         for entity in self._backoff.refused():
-            if entity.rejected_rules & event.rules:
+            strategy = self._hints.strategy(entity, event) if entity.rejected_rules & event.rules else Strategy.SKIP
+            if strategy is not Strategy.SKIP:
                 self._backoff.remove(entity.uid)
-                strategy = self._hints.strategy(entity, event)
                 self._place(entity, strategy, event.label, now_s)
 
     def _flush(self, now_s: float) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
+from scheduler.model.rules import Match
 
 
 class Resource(enum.StrEnum):
@@ -76,6 +77,7 @@ class Action(enum.IntFlag):
         return "".join(word.capitalize() for word in (self.name or "").split("_"))
 
 
+EVERYONE = Match()
 EventObject = Node | PodInfo | CatalogObject
 
 
@@ -84,7 +86,7 @@ class ClusterEvent:
     """One event with the object before and after, as far as it has them.
 
     `label` is the value of the metric label `event`, e.g. NodeAdd, AssignedPodDelete, SignalsRefreshed.
-    `rules` are the rules whose verdict changed, for SIGNALS and RULES.
+    `rules` are the rules whose verdict changed, for SIGNALS and RULES, as far as the Pods of `concerned` read them.
     """
 
     resource: Resource
@@ -93,6 +95,7 @@ class ClusterEvent:
     old: EventObject | None = None
     new: EventObject | None = None
     rules: frozenset[str] = frozenset()
+    concerned: Match = EVERYONE
 
     @classmethod
     def of(
@@ -121,9 +124,9 @@ SIGNALS_REFRESHED = "SignalsRefreshed"
 RULES_RELOADED = "RulesReloaded"
 
 
-def signals_refreshed(rules: frozenset[str]) -> ClusterEvent:
-    """Return the event that new samples changed the verdicts of `rules`."""
-    return ClusterEvent(Resource.SIGNALS, Action.REFRESHED, SIGNALS_REFRESHED, rules=rules)
+def signals_refreshed(rules: frozenset[str], concerned: Match = EVERYONE) -> ClusterEvent:
+    """Return the event that new samples, or time, changed the verdicts of `rules` for some Pods."""
+    return ClusterEvent(Resource.SIGNALS, Action.REFRESHED, SIGNALS_REFRESHED, rules=rules, concerned=concerned)
 
 
 def rules_reloaded(rules: frozenset[str]) -> ClusterEvent:

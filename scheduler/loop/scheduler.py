@@ -33,6 +33,7 @@ from scheduler.loop.messages import (
 from scheduler.loop.pages import Pages
 from scheduler.loop.ports import Clock
 from scheduler.loop.verdicts import Verdicts
+from scheduler.loop.windows import let_windows_pass
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 
@@ -94,6 +95,7 @@ class SchedulingLoop:
         self._deciding = False
         self._leading = not parts.lease
         self._looked_after_s = 0.0
+        self._windows_passed_s = clock()
         self._unix_clock = unix_clock or clock
         self._compare_clocks()
 
@@ -190,9 +192,11 @@ class SchedulingLoop:
             message = self._inbox.take(0.0)
 
     def look_after(self) -> None:
-        """Do what no message brings: notice signals that have aged away, and valves."""
+        """Do what no message brings: notice signals that have aged away, valves, and windows that pass."""
         self._looked_after_s = self._clock()
         self._compare_clocks()
+        let_windows_pass(self._parts.world, self._windows_passed_s, self._looked_after_s)
+        self._windows_passed_s = self._looked_after_s
         self._parts.verdicts.look_after(self._looked_after_s)
 
     def _compare_clocks(self) -> None:

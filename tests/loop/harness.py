@@ -102,8 +102,9 @@ class Harness:
         profile = Profile.build("vane", [*chain, *(Enabled(plugin) for plugin in extra_plugins)])
         profiles = {"vane": profile}
         cache = Cache([index() for index in profile.indexes])
-        queue = SchedulingQueue(profiles, cache.nominator)
-        self.world = World(cache, queue, SignalStore(self.clock), RecordRing())
+        signals = SignalStore(self.clock)
+        queue = SchedulingQueue(profiles, cache.nominator, rules=lambda: signals.rules)
+        self.world = World(cache, queue, signals, RecordRing())
         failure = FailureHandler(cache, queue, self.binder, metrics)
         self.sent: list[Notify] = []
         instructions = Instructions(self.binder, self.sent.append, self.inbox.put)
