@@ -49,7 +49,7 @@ def called_pods(rule: Rule, pod: PodInfo) -> Match | None:
 
 
 def keyed_values(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> FloatArray | None:
-    """Return float64 (n_rows,), NaN where the Pod has no sample to read; None where it has none on any node.
+    """Return float64 (n_rows,), NaN where the Pod has no sample to read; None before the first answer.
 
     The same array in cycle after cycle while nothing has changed for the Pods that read it.
     """
@@ -58,11 +58,12 @@ def keyed_values(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -
         return None
     if signal.by is ByKind.GPU:
         n = n_cards(rule.gpu_resources, pod)
-        return column.of_card(n, is_low_best=_is_low_best(rule)) if n else None
+        return column.of_card(n, is_low_best=_is_low_best(rule)) if n else column.nothing()
     if rule.calls is not None and not rule.calls.pod_label:
-        return _mean(rule.calls, pod, column, snapshot)
+        mean = _mean(rule.calls, pod, column, snapshot)
+        return column.nothing() if mean is None else mean
     group = column.groups.get(_group_name(rule, signal, pod))
-    return None if group is None else column.of_group(group)
+    return column.nothing() if group is None else column.of_group(group)
 
 
 def group_key(rule: Rule, signal: Signal, pod: PodInfo) -> str:

@@ -175,7 +175,9 @@ class Pages:
                     family(rule.name)
             if rule.score is not None:
                 self._metrics.rule_weight(rule.name).set(rule_weight(rule.weight, table))
-                self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, snapshot))
+                signal = table.rules.signals.get(rule.signal)
+                if signal is None or not signal.depends_on_pod:
+                    self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, snapshot))
             if rule.filter is None:
                 continue
             self._metrics.rule_refusals(rule.name)

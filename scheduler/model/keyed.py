@@ -55,6 +55,22 @@ class KeyedColumn:
     trips: Mapping[str, BoolArray] = field(default_factory=dict)
     memo: Memo = field(default_factory=lambda: Memo(KEPT_COLUMNS))
 
+    def nothing(self) -> FloatArray:
+        """Return float64 (n_rows,), all NaN: what Pods read that give nothing to look for."""
+        return self.memo.get(("nothing",), (), lambda: read_only(np.full(len(self.alignment), np.nan)))
+
+    def overview(self) -> FloatArray:
+        """Return float64 (n_rows,): the mean over all samples of a node's inner key, NaN where there is none."""
+        everything, once = np.arange(len(self.values)), np.ones(len(self.values))
+        return self._by_row(self._mean(everything, once, self.values)[0], np.nan)
+
+    def tripped_anywhere(self, rule: str) -> BoolArray:
+        """Return bool (n_rows,), True where the rule refuses some sample of a node's inner key: to some Pod."""
+        bits = self.trips[rule]
+        return self.memo.get(
+            ("tripped anywhere", rule), (bits,), lambda: self._spread(np.flatnonzero(bits), bits, default=False)
+        )
+
     def of_group(self, group: int) -> FloatArray:
         """Return float64 (n_rows,), NaN where the group has no sample."""
         return self.memo.get(("group", group), (), lambda: self._spread(self._slice(group), self.values, np.nan))
@@ -94,7 +110,7 @@ class KeyedColumn:
     def _slice(self, group: int) -> slice:
         return slice(int(self.starts[group]), int(self.starts[group + 1]))
 
-    def _spread(self, part: slice, samples: NDArray[Any], default: float | bool) -> NDArray[Any]:
+    def _spread(self, part: slice | IntArray, samples: NDArray[Any], default: float | bool) -> NDArray[Any]:
         by_inner = np.full(self.n_inner, default, dtype=samples.dtype)
         by_inner[self.inner[part]] = samples[part]
         return self._by_row(by_inner, default)

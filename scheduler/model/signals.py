@@ -131,7 +131,8 @@ class SignalTable:
         effect is learned. The same object until the signal is published again.
     keyed
         signal name -> KeyedColumn for the signals that differ from Pod to Pod (`by: gpu`, `workload`, `pair`) and had
-        an answer. Their entry in `columns` has the age and no values, that in `tripped` no bits.
+        an answer. Their entry in `columns` is the mean over all samples of a node, that in `tripped` says where some
+        sample is refused: for pages, not for Pods.
     """
 
     rules: RuleSet = field(default_factory=RuleSet)

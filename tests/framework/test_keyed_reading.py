@@ -371,6 +371,15 @@ def test_missing_scores_stand_for_a_new_workload_as_written() -> None:
     assert kept.scores(make_pod(labels={"app": "new"})) == [0, 0, 0, 0, 0], "alike, so that nothing is preferred"
 
 
+def test_pages_see_the_mean_of_a_node_and_whether_anything_there_is_refused() -> None:
+    kept = Kept(over_cards(RuleFilter(max=90.0, max_clear=90.0)))
+    kept.publish(GPU, TestCards.SAMPLES)
+    table = kept.table()
+    assert table.columns["util"].values[:3].tolist() == [55.25, 95.0, 50.0]
+    assert table.columns["util"].has_sample.tolist() == [True, True, True, False, False]
+    assert table.tripped["r"].tolist() == [True, True, False, False, False]
+
+
 def test_a_snapshot_can_be_detached() -> None:
     kept = Kept(over_pairs(RuleFilter(max=5.0, max_clear=5.0)), pods=[cart("a")])
     kept.publish(RTT, TestPairs.SAMPLES)

@@ -64,8 +64,8 @@ class Freezer:
         has_moved = self._aligner.look(nodes, published.labels)
         is_new = has_moved or published is not self._done
         if is_new:
-            self._align(published, has_moved, now_s)
             self._keyed.align(published, has_moved=has_moved)
+            self._align(published, has_moved, now_s)
         columns: dict[str, SignalColumn] = {}
         absent: list[str] = []
         for name, aligned in self._aligned.items():
@@ -103,11 +103,12 @@ class Freezer:
         self._done = published
 
     def _aligned_signal(self, signal: Signal, held: Held | None, now_s: float) -> _AlignedSignal:
-        nothing = read_only(np.full(self._aligner.alive.shape, np.nan))
         if held is None:
+            nothing = read_only(np.full(self._aligner.alive.shape, np.nan))
             return _AlignedSignal(signal, None, None, nothing, _NEVER_S, math.nan, False)
         if isinstance(held.keys, CodedKeys):
-            return _AlignedSignal(signal, held, None, nothing, held.as_of_s, held.as_of_unix_s, held.is_suspect)
+            values = self._keyed.columns[signal.name].overview()
+            return _AlignedSignal(signal, held, None, values, held.as_of_s, held.as_of_unix_s, held.is_suspect)
         if signal.by is ByKind.NODE:
             alignment = self._aligner.of_nodes(held.answer.identity_generation, held.keys)
         elif signal.by is ByKind.LABEL:
@@ -150,6 +151,8 @@ class Freezer:
                 bits[rule.name] = known
                 if rule.signal not in self._absent:
                     tripped[rule.name] = _where_measured(known[2], aligned)
+            if rule.signal in self._keyed.columns and trips is not None and rule.signal not in self._absent:
+                tripped[rule.name] = self._keyed.columns[rule.signal].tripped_anywhere(rule.name)
             reason = self._valve(rule, aligned, tripped[rule.name])
             if reason:
                 reasons[rule.name] = reason
