@@ -201,7 +201,7 @@ class _Run:
         instructions = Instructions(self._binder, refresher.notify, self._inbox.put)
         binding = BindingCycle(cache, queue, failure, instructions, self._binder, metrics, clock)
         preemptions = Preemptions(cache, queue, binding, instructions, self._binder, metrics, clock)
-        verdicts = Verdicts(store, queue, self._binder, _own_pod(), next(iter(profiles)))
+        verdicts = Verdicts(store, queue, cache, self._binder, _own_pod(), next(iter(profiles)))
         parts = Parts(
             world=world,
             router=Router(cache, queue, profiles, binding.gone, binding.changed, binding.object_changed),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 
+from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import rules_reloaded, signals_refreshed
 from scheduler.kube.binder.messages import EventRequest, PodRef
+from scheduler.loop.filled import FilledNodes, freed
 from scheduler.loop.ports import Binder
 from scheduler.model.rules import RuleSet
 from scheduler.model.tenants import concerned, reassigned
@@ -22,9 +24,16 @@ class Verdicts:
     """Puts answers and rule sets in force, and requeues the Pods that may be free now."""
 
     def __init__(
-        self, signals: SignalStore, queue: SchedulingQueue, binder: Binder, own_pod: PodRef, scheduler_name: str
+        self,
+        signals: SignalStore,
+        queue: SchedulingQueue,
+        cache: Cache,
+        binder: Binder,
+        own_pod: PodRef,
+        scheduler_name: str,
     ) -> None:
         self._signals = signals
+        self._filled = FilledNodes(signals, cache)
         self._queue = queue
         self._binder = binder
         self._own_pod = own_pod
@@ -41,7 +50,10 @@ class Verdicts:
 
     def answered(self, answer: SignalAnswer, now_s: float) -> None:
         self._asked.add(answer.signal)
-        changed = concerned(self._signals.rules, self._signals.publish(answer))
+        filled = self._filled.look(answer.signal, now_s)
+        changed = self._signals.publish(answer)
+        changed |= freed(filled, self._filled.look(answer.signal, now_s) if filled else {})
+        changed = concerned(self._signals.rules, changed)
         if changed:
             self._queue.on_event(signals_refreshed(changed), now_s)
 

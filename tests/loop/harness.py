@@ -120,7 +120,7 @@ class Harness:
             cycle=self.cycle,
             binding=binding,
             instructions=instructions,
-            verdicts=Verdicts(self.world.signals, queue, self.binder, own_pod, "vane"),
+            verdicts=Verdicts(self.world.signals, queue, cache, self.binder, own_pod, "vane"),
             pages=Pages(self.world, metrics, self.clock),
             metrics=metrics,
             kinds=frozenset({"Node", "Pod"}),

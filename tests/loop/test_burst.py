@@ -281,3 +281,32 @@ def test_a_burst_as_a_real_prometheus_sees_it(programs: Path, tmp_path: Path) ->
         burst.now_s += STEP_S
         burst.refresh()
         assert burst.error() <= 0.05
+
+
+def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_show_it() -> None:
+    """No verdict of the samples alone changes here: all nodes are below the limit all the time."""
+    burst = Burst(1, "inflight: {cpu: 800m}")
+    harness = burst.leader
+    harness.load_rules(rules(burst.inflight).replace("    score", "    filter: {max: 0.6}\n    score"), generation=2)
+    burst.refresh()
+    for number in range(300):
+        harness.see(pod(number))
+    harness.run(301)
+    placed = harness.placed()
+    waiting = 300 - len(placed)
+    assert 0 < len(placed) < 300, "one or two to a node, each as good as 800m"
+    harness.settle()
+    for name, node in placed.items():
+        number = int(name[1:])
+        running = pod(number, node, burst.now_s, burst.now_s + 2.0)
+        harness.see(running, "MODIFIED")
+        burst.cluster.running.append((node, burst.now_s + 2.0))
+    assert harness.run() == 0
+
+    for _ in range(10):
+        burst.now_s += STEP_S
+        burst.refresh()
+        harness.now_s += 3.0
+        harness.run(waiting + 1)
+
+    assert len(harness.placed()) == waiting
