@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from scheduler.framework.built_in import read_signal, refused_now
 from scheduler.framework.record import DecisionRecord
 from scheduler.loop.cycle import World
 from scheduler.loop.listing import NO_PODS, PodListing
 from scheduler.loop.ports import Clock
 from scheduler.loop.signal_listing import NO_FIGURES, SignalListing, SignalsQuery
 from scheduler.metrics import Family, Metrics
-from scheduler.model.rules import Mode, Rule
+from scheduler.model.rules import Mode, Rule, Signal
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.tenants import names_of_tenants
@@ -146,7 +147,7 @@ class Pages:
         metrics.keep_signals(table.rules.signals)
         metrics.keep_rules([rule.name for rule in table.rules.rules] + names_of_tenants(table.rules))
         metrics.rules_loaded().set(len(table.rules.rules))
-        for name, signal in table.rules.signals.items():
+        for name, signal in table.rules.asked.items():
             metrics.signal_max_age(name).set(signal.max_age_s)
             self._update_signal(name, table.columns.get(name), nodes)
         self._update_rules(self._world.cache.snapshot(table, now_s))
@@ -178,15 +179,27 @@ class Pages:
                 signal = table.rules.signals.get(rule.signal)
                 if signal is None or not signal.depends_on_pod:
                     self._metrics.rule_score_spread(rule.name).set(_score_spread(rule, snapshot))
-            if rule.filter is None:
+            if not rule.refuses:
                 continue
             self._metrics.rule_refusals(rule.name)
+            if rule.filter is None:
+                continue
+            built_in = read_signal(rule, snapshot)
+            if built_in is not None:
+                self._update_built_in(rule, built_in, snapshot)
+                continue
             tripped = table.tripped.get(rule.name)
             refused = 0
             if tripped is not None and rule.mode is not Mode.SHADOW:
                 refused = int(np.count_nonzero(tripped & nodes.alive))
             self._metrics.rule_refused_nodes(rule.name).set(refused)
             self._metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)
+
+    def _update_built_in(self, rule: Rule, signal: Signal, snapshot: Snapshot) -> None:
+        """Tell how many nodes a rule refuses now, where that is the same for all Pods."""
+        refused = None if signal.depends_on_pod or rule.mode is Mode.SHADOW else refused_now(rule, None, snapshot)
+        n_refused = 0 if refused is None else int(np.count_nonzero(refused & snapshot.nodes.alive))
+        self._metrics.rule_refused_nodes(rule.name).set(n_refused)
 
 
 def _score_spread(rule: Rule, snapshot: Snapshot) -> float:
