@@ -106,7 +106,8 @@ class PrometheusClient:
         self._server_clock = ServerClock()
         # What the user sets wins.
         access = replace(settings.access, headers=flavors.headers(settings.flavor) | dict(settings.access.headers))
-        self._session = PrometheusSession(access, settings.bounds, clock, settings.n_connections)
+        bounds = replace(settings.bounds, max_series=settings.max_series)
+        self._session = PrometheusSession(access, bounds, clock, settings.n_connections)
         # Typed as Any: its parameters are annotated without the None that they allow.
         connect: Any = PrometheusConnect
         self._connect: Any = connect(url=url, session=self._session, retry=Retry(0), method="POST")

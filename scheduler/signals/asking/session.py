@@ -36,6 +36,8 @@ from scheduler.signals.asking.query_errors import (
 )
 
 _CHUNK_BYTES: Final = 1 << 16
+_SERIES: Final = b'{"metric":{'
+"""How a series begins; no text within one looks so, as its quotes are escaped."""
 _ALERT: Final = re.compile(r"ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+|ACCESS_DENIED)")
 
 
@@ -100,6 +102,7 @@ class Bounds:
     read_s: float = 5.0
     deadline_s: float = 6.0
     max_bytes: int = 64 << 20
+    max_series: int = 100_000
 
 
 class PrometheusResponse(requests.Response):
@@ -179,12 +182,16 @@ class PrometheusSession(requests.Session):
     def _read(self, response: requests.Response, deadline_s: float) -> bytes:
         """Read piece by piece: `requests` bounds each piece only, so a server that drips would hold us for ever."""
         pieces: list[bytes] = []
-        n_bytes = 0
+        n_bytes = n_series = 0
         while piece := response.raw.read1(_CHUNK_BYTES, decode_content=True):
             pieces.append(piece)
             n_bytes += len(piece)
             if n_bytes > self._bounds.max_bytes:
                 raise TooMuchData(f"an answer of more than {self._bounds.max_bytes} bytes; aggregate in the query")
+            # Before they are decoded: objects take far more memory than their text.
+            n_series += piece.count(_SERIES)
+            if n_series > self._bounds.max_series:
+                raise TooMuchData(f"more than {self._bounds.max_series} series; aggregate in the query")
             if self._clock() > deadline_s:
                 raise QueryTimeout(f"the answer was not complete within {self._bounds.deadline_s:g} s")
         return b"".join(pieces)
