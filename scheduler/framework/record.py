@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from scheduler.model.snapshot import Snapshot
 
 BEST_NODES = 20
 
+_NONE = math.nan
 _FIRST_DEPTH = 1_000
 _DEEPER = 8
 
@@ -53,7 +55,8 @@ class TermRecord:
 class RuleUse:
     """The sample behind a rule: what was asked, how old the answer was, the chosen node's value (NaN: none).
 
-    `acts` is False where the rule only watched the Pod.
+    `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `acts` is False where
+    the rule only watched the Pod.
     """
 
     rule: str
@@ -62,6 +65,7 @@ class RuleUse:
     freshness: str
     age_s: float
     value: float
+    inflight: float
     acts: bool
 
 
@@ -221,10 +225,11 @@ def _shadow(rule: Rule, shadow: Shadow | None, node: str, names: Sequence[str]) 
 def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
     acts = rule.acts_on(pod)
     if rule.label_match is not None:
-        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, float("nan"), acts)
-    signal = snapshot.signals.rules.signals[rule.signal]
+        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, _NONE, _NONE, acts)
+    source = snapshot.signals.rules.signals[rule.signal].source
     column = read_column(rule, pod, snapshot)
     if column is None:
-        return RuleUse(rule.name, rule.signal, signal.source, "absent", float("inf"), float("nan"), acts)
-    value = float(column.values[row]) if row >= 0 else float("nan")
-    return RuleUse(rule.name, rule.signal, signal.source, column.freshness.value, column.age_s, value, acts)
+        return RuleUse(rule.name, rule.signal, source, Freshness.ABSENT.value, math.inf, _NONE, _NONE, acts)
+    value = float(column.values[row]) if row >= 0 else _NONE
+    inflight = float(column.inflight[row]) if row >= 0 and column.inflight is not None else _NONE
+    return RuleUse(rule.name, rule.signal, source, column.freshness.value, column.age_s, value, inflight, acts)
