@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 from scheduler import __version__
 from scheduler.errors import ConfigError, VaneError
@@ -20,6 +20,7 @@ from scheduler.errors import ConfigError, VaneError
 if TYPE_CHECKING:
     from scheduler.framework.profile import Profile
     from scheduler.settings import Settings
+    from scheduler.settings_options import Option
 
 OK: Final = 0
 FAILED: Final = 1
@@ -100,25 +101,30 @@ def _dispatch(words: Sequence[str], around: _Surroundings) -> int:
 
 
 def _run(words: Sequence[str], around: _Surroundings) -> int:
-    from scheduler.settings_load import load
-
-    parser = _run_parser()
-    if _is_help(words):
-        return _help(parser, around)
-    given = vars(parser.parse_args(words))
-    flags = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
-    return around.run(load(flags, around.environ))
-
-
-def _run_parser() -> _Parser:
-    from scheduler.settings_load import CONFIG_FLAG, CONFIG_VARIABLE, description_of
-    from scheduler.settings_options import OPTIONS, Take
-
     parser = _Parser(
         prog="vane run",
         usage="vane run [FLAGS]",
         description="Run the scheduler. Flags win over the environment, that over the --config file.",
     )
+    _add_options(parser, lambda _: True)
+    if _is_help(words):
+        return _help(parser, around)
+    return around.run(_settings(vars(parser.parse_args(words)), around))
+
+
+def _settings(given: Mapping[str, Any], around: _Surroundings) -> Settings:
+    """Return the settings that parsed flags, environment and file make."""
+    from scheduler.settings_load import load
+
+    flags = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+    return load(flags, around.environ)
+
+
+def _add_options(parser: _Parser, is_wanted: Callable[[Option], bool]) -> None:
+    """Add --config and the settings that are wanted."""
+    from scheduler.settings_load import CONFIG_FLAG, CONFIG_VARIABLE, description_of
+    from scheduler.settings_options import OPTIONS, Take
+
     parser.add_argument(
         f"--{CONFIG_FLAG}",
         metavar="FILE",
@@ -126,6 +132,8 @@ def _run_parser() -> _Parser:
         f" kubescheduler.config.k8s.io/v1 as it is ({CONFIG_VARIABLE})",
     )
     for option in OPTIONS:
+        if not is_wanted(option):
+            continue
         names = [f"--{option.flag}"]
         if option.flag == "verbosity":
             names = ["-v", "--v", *names]
@@ -140,7 +148,6 @@ def _run_parser() -> _Parser:
         else:
             action = "append" if option.repeatable else "store"
             parser.add_argument(*names, dest=dest, action=action, metavar=option.metavar, help=described)
-    return parser
 
 
 def _run_scheduler(settings: Settings) -> int:
@@ -154,20 +161,25 @@ def _run_scheduler(settings: Settings) -> int:
 def _check(words: Sequence[str], around: _Surroundings) -> int:
     parser = _Parser(
         prog="vane check",
-        usage="vane check [PATH...]",
-        description="Check rule files: every mistake with its place, then what would be in force.",
+        usage="vane check [PATH...] [--prometheus URL] [FLAGS]",
+        description="Check rule files: every mistake with its place, then what would be in force. With --prometheus "
+        "also ask each query once: what it covers, what it costs, and what the rules make of it now.",
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
-    parser.add_argument("--prometheus", metavar="URL", help="also ask the queries: not built yet")
+    if any(word.startswith("-") for word in words):  # the table of settings takes longer to load than files to check
+        _add_options(parser, lambda option: option.flag.startswith("prometheus") or option.flag == "kubeconfig")
     if _is_help(words):
         return _help(parser, around)
-    given = parser.parse_args(words)
-    if given.prometheus is not None:
-        raise _UsageError("vane check --prometheus: not built yet")
+    given = vars(parser.parse_args(words))
+    paths = given.pop("paths") or [DEFAULT_RULES]
+    if any(value is not None for value in given.values()):
+        from scheduler.app.checking import run_live_check
+
+        return run_live_check(paths, _settings(given, around), around.out)
 
     from scheduler.signals.check import run_check
 
-    return run_check(given.paths or [DEFAULT_RULES], around.out, _default_profile().fixed_weight)
+    return run_check(paths, around.out, _default_profile().fixed_weight)
 
 
 def _default_profile() -> Profile:

@@ -75,7 +75,10 @@ def test_later_commands_are_refused_by_name(vane: Cli, command: str) -> None:
 
 def test_an_unknown_command_is_refused(vane: Cli) -> None:
     assert vane("runn") == 1
-    assert vane.err == "vane: no such command, got 'runn'. Write run, check, rules, demo, top or version; see vane --help\n"
+    assert (
+        vane.err
+        == "vane: no such command, got 'runn'. Write run, check, rules, demo, top or version; see vane --help\n"
+    )
 
 
 def test_run_hands_over_settings_and_returns_the_code(vane: Cli) -> None:
@@ -138,9 +141,13 @@ def test_check_reports_rule_files(vane: Cli, tmp_path: Path) -> None:
     assert f"{tmp_path}/bad.yaml:3:1: " in vane.out
 
 
-def test_check_with_queries_is_not_built_yet(vane: Cli) -> None:
-    assert vane("check", "--prometheus", "http://p") == 1
-    assert vane.err == "vane check --prometheus: not built yet\n"
+def test_check_with_queries_reads_the_settings_of_run(vane: Cli) -> None:
+    assert vane("check", "--prometheus", "ftp://p") == 1
+    assert vane.err.startswith("--prometheus: ")
+    assert vane("check", "--prometheus-token-file", "/a/file") == 1
+    assert vane.err == "vane check: no Prometheus has an address. Write --prometheus URL\n"
+    assert vane("check", "--secure-port", "1") == 1
+    assert "unrecognized arguments: --secure-port" in vane.err
 
 
 @pytest.mark.parametrize("command", ["demo", "check", "version"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from scheduler.settings_prometheus import PrometheusSettings, ServerSettings
 from scheduler.signals.answers import SignalAnswer
@@ -39,10 +40,16 @@ def client_settings(server: ServerSettings, url: str) -> ClientSettings:
     return ClientSettings(url, access, bounds, max_series=server.max_series, flavor=server.flavor)
 
 
-def make_clients(settings: PrometheusSettings) -> dict[str, PrometheusClient]:
-    """Return a client for each server, by name; the one without a name, where it has an address, is the empty text."""
+def make_clients(settings: PrometheusSettings, *, with_stats: bool = False) -> dict[str, PrometheusClient]:
+    """Return a client for each server, by name; the one without a name, where it has an address, is the empty text.
+
+    `with_stats`: the servers are also to say what queries cost.
+    """
     servers = settings.by_name()
-    return {name: PrometheusClient(client_settings(servers[name], url)) for name, url in _addresses(settings).items()}
+    return {
+        name: PrometheusClient(replace(client_settings(servers[name], url), with_stats=with_stats))
+        for name, url in _addresses(settings).items()
+    }
 
 
 def make_servers(

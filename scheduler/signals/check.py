@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -43,7 +43,7 @@ class CheckReport:
             f"{warning.file}:{warning.line}:{warning.column}: warning: {warning.message}" for warning in self.warnings
         ]
         if not self.problems:
-            lines += _signal_table(self.rules) + _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
+            lines += _signal_table(self.rules) + _built_in_table(self.rules) + _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
         return [*lines, self._summary()]
 
     def _summary(self) -> str:
@@ -58,10 +58,15 @@ class CheckReport:
         return ", ".join(counts)
 
 
-def check(paths: Iterable[str | os.PathLike[str]], fixed_weight: float = 0.0) -> CheckReport:
-    """Read and lint rule files; ConfigError where a path cannot be read at all."""
+def check(
+    paths: Iterable[str | os.PathLike[str]], fixed_weight: float = 0.0, servers: Set[str] | None = None
+) -> CheckReport:
+    """Read and lint rule files; ConfigError where a path cannot be read at all.
+
+    `servers` are the names that a signal's `server` may have; None where they are not known.
+    """
     files = read_rule_files(paths)
-    reading = lint_rule_files(files)
+    reading = lint_rule_files(files, servers=servers)
     warnings = (*reading.warnings, *_unused(reading.rules))
     return CheckReport(tuple(files), reading.problems, warnings, reading.rules, fixed_weight)
 
@@ -132,9 +137,15 @@ def _signal_table(rules: RuleSet) -> list[str]:
             f"{signal.range[0]:g}..{signal.range[1]:g}" if signal.range else "-",
             str(signal.reduce or "-"),
         )
-        for signal in rules.signals.values()
+        for signal in rules.asked.values()
     ]
     return table(head, rows)
+
+
+def _built_in_table(rules: RuleSet) -> list[str]:
+    built_in = [signal for signal in rules.signals.values() if signal.built_in is not None]
+    rows = [(signal.name, describe_by(signal), str(signal.unit), signal.source) for signal in built_in]
+    return table(("BUILT IN", "BY", "UNIT", "READS"), rows)
 
 
 def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
@@ -144,7 +155,7 @@ def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
         (
             rule.name,
             rule.signal or "-",
-            filter_text(rule.filter),
+            filter_text(rule.filter) if rule.label_match is None else rule.label_match.text,
             score_text(rule.score),
             weight_text(rule),
             *effective_text(rule, weights),
