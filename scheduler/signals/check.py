@@ -43,7 +43,8 @@ class CheckReport:
             f"{warning.file}:{warning.line}:{warning.column}: warning: {warning.message}" for warning in self.warnings
         ]
         if not self.problems:
-            lines += _signal_table(self.rules) + _built_in_table(self.rules) + _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
+            lines += _signal_table(self.rules) + _built_in_table(self.rules)
+            lines += _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
         return [*lines, self._summary()]
 
     def _summary(self) -> str:
@@ -119,7 +120,8 @@ def effective_text(rule: Rule, weights: Mapping[str, EffectiveWeight]) -> tuple[
 def _unused(rules: RuleSet) -> list[Problem]:
     found = []
     for name in unused_signals(rules):
-        message = f"signal '{name}': no rule looks at it, yet Prometheus is asked. Drop it, or write a rule"
+        asked = ", yet Prometheus is asked" if name in rules.asked else ""
+        message = f"signal '{name}': no rule looks at it{asked}. Drop it, or write a rule"
         found.append(problem_at(rules.signals[name].where, message))
     return found
 
