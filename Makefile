@@ -12,7 +12,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test sequences conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test sequences tenants conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -39,6 +39,9 @@ test: setup ## Run the tests; where the control plane can be had, with it (PYTES
 
 sequences: setup ## Place, remove and undo at random, N times; compare every index and column (SEED=1 N=10000)
 	$(BIN)/python -m tests.contracts.sequences --seed $(SEED) --number $(N)
+
+tenants: setup ## Let tenants, signals and Pods come and go at random, N times; none may get beyond its bound (N=10000)
+	$(BIN)/python -m tests.contracts.tenancy --seed $(SEED) --number $(N)
 
 conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
 	$(BIN)/python -m tests.conformance.generate --seed $(SEED) --number $(N) $(ARGS)

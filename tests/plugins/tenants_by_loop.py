@@ -79,3 +79,12 @@ def is_beyond(tenant: Tenant | None, pod: PodInfo, node: Node, placed: Iterable[
         if most is not None and amount > 0 and used + amount > most:
             return True
     return False
+
+
+def is_full(pod: PodInfo, node: Node, placed: Iterable[PodInfo]) -> bool:
+    """Whether the node must not take the Pod for what it advertises, which is NodeResourcesFit's to say."""
+    others = list(placed)
+    return any(
+        amount > 0 and sum(one.usage[0].get(name, 0) for one in others) + amount > advertised(node, name)
+        for name, amount in pod.requests.items()
+    )
