@@ -48,31 +48,24 @@ def called_pods(rule: Rule, pod: PodInfo) -> Match | None:
     return None if rule.calls is None or rule.calls.pod_label else _match_of(rule.calls, pod)
 
 
-def keyed_values(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> FloatArray | None:
-    """Return float64 (n_rows,), NaN where the Pod has no sample to read; None before the first answer.
+def keyed_values(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> tuple[FloatArray, str] | None:
+    """Return float64 (n_rows,), NaN where the Pod has no sample to read, and what Pods that read the same have alike.
 
-    The same array in cycle after cycle while nothing has changed for the Pods that read it.
+    The same array in cycle after cycle while nothing has changed for the Pods that read it; None before the first
+    answer.
     """
     column = snapshot.signals.keyed.get(signal.name)
     if column is None:
         return None
     if signal.by is ByKind.GPU:
         n = n_cards(rule.gpu_resources, pod)
-        return column.of_card(n, is_low_best=_is_low_best(rule)) if n else column.nothing()
+        return (column.of_card(n, is_low_best=_is_low_best(rule)) if n else column.nothing()), str(n)
     if rule.calls is not None and not rule.calls.pod_label:
         mean = _mean(rule.calls, pod, column, snapshot)
-        return column.nothing() if mean is None else mean
-    group = column.groups.get(_group_name(rule, signal, pod))
-    return column.nothing() if group is None else column.of_group(group)
-
-
-def group_key(rule: Rule, signal: Signal, pod: PodInfo) -> str:
-    """Return the same text for all Pods that read alike by this rule, as far as the Pod says: its cards, its label."""
-    if signal.by is ByKind.GPU:
-        return str(n_cards(rule.gpu_resources, pod))
-    if rule.calls is not None and not rule.calls.pod_label:
-        return "" if rule.calls.all_namespaces else pod.namespace
-    return _group_name(rule, signal, pod)
+        return column.nothing() if mean is None else mean, "" if rule.calls.all_namespaces else pod.namespace
+    name = _group_name(rule, signal, pod)
+    group = column.groups.get(name)
+    return (column.nothing(), "") if group is None else (column.of_group(group), name)
 
 
 def keyed_tripped(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:

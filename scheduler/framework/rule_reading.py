@@ -11,7 +11,6 @@ import numpy as np
 from scheduler.framework.built_in import built_in_column, read_signal, refused_now
 from scheduler.framework.inflight_column import with_inflight
 from scheduler.framework.keyed_reading import (
-    group_key,
     is_due_a_sample,
     keyed_signal,
     keyed_tripped,
@@ -43,10 +42,10 @@ def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalCo
     column = snapshot.signals.columns.get(rule.signal)
     keyed = keyed_signal(rule, snapshot)
     if keyed is not None and pod is not None and column is not None:
-        values = keyed_values(rule, keyed, pod, snapshot)
-        if values is None:
+        found = keyed_values(rule, keyed, pod, snapshot)
+        if found is None:
             return column
-        key = group_key(rule, keyed, pod)
+        values, key = found
         return SignalColumn(keyed, values, column.age_s, column.as_of_unix_s, key=key)
     return None if column is None else with_inflight(column, snapshot)
 
@@ -60,7 +59,7 @@ def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArr
     if rule.label_match is not None or read_signal(rule, snapshot) is not None:
         return refused_now(rule, pod, snapshot)
     column = snapshot.signals.columns.get(rule.signal)
-    # A node without a sample is never tripped, so the bits stand as they are until all samples are too old.
+    # Bits are of samples, or held: they stand as they are until all samples are too old.
     if column is None or column.freshness is Freshness.ABSENT:
         return None
     keyed = keyed_signal(rule, snapshot)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from scheduler.model.arrays import CodeArray, HashArray, IntArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CodedKeys:
     """The keys of one answer, one for each sample.
 
@@ -28,18 +29,24 @@ class CodedKeys:
     names: Sequence[str]
     codes: HashArray
     by_code: CodeArray
+    _found: list[tuple[weakref.ref[CodedKeys], IntArray]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.codes)
 
     def positions_in(self, others: CodedKeys) -> IntArray:
         """Return int64 (n_samples,): where each key stands among `others`, -1 where it does not."""
+        # Each rule over the signal asks, and twice: all of the keys of the answer before.
+        for keys, found in self._found:
+            if keys() is others:
+                return found
         positions = np.full(len(self), -1, dtype=np.int64)
         if len(others):
             ours, theirs = self.codes[self.by_code], others.codes[others.by_code]
             # Both are sorted, so the search walks along.
             at = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
             positions[self.by_code] = np.where(theirs[at] == ours, others.by_code[at], -1)
+        self._found[:] = [(weakref.ref(others), positions)]
         return positions
 
 
