@@ -118,9 +118,9 @@ class SignalTable:
     columns
         signal name -> SignalColumn for every signal of `rules`.
     tripped
-        rule name -> bool (n_rows,), True where the rule's filter refuses the node; never where its column has
-        no sample. Changes only when a sample is published or a rule is loaded, so that `decide` stays pure
-        under hysteresis.
+        rule name -> bool (n_rows,), True where the rule's filter refuses the node; where its column has no sample
+        only as long as a hold time lasts. Changes only when a sample is published or a rule is loaded, so that
+        `decide` stays pure under hysteresis.
     open_valves
         Rules whose filter only scores for now: more nodes would be refused than its `valve` allows, or the
         data itself is suspect.

@@ -89,6 +89,28 @@ def test_another_valve_is_refused(text: str) -> None:
     assert "filter, valve: must be" in refusal(filter=f"{{max: 1, valve: {text}}}")
 
 
+@pytest.mark.parametrize(("text", "hold_s"), [("60s", 60.0), ("1m30s", 90.0), ("1h", 3600.0), ("500ms", 0.5)])
+def test_a_hold_time_is_read(text: str, hold_s: float) -> None:
+    expected = RuleFilter(max=0.8, max_clear=0.7, hold_s=hold_s)
+    assert rule(filter=f"{{max: 80%, clear: 70%, hold: {text}}}").filter == expected
+
+
+@pytest.mark.parametrize("text", ["0s", "3601s", "60", "soon", "-5s"])
+def test_another_hold_time_is_refused(text: str) -> None:
+    assert "filter, hold: must be" in refusal(filter=f"{{max: 80%, hold: {text}}}")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"filter": "{max: 1}", "hold": "60s"}, "rule 'a', hold: a hold time is the filter's. Write"),
+        ({"filter": "{max: 1, hysteresis: 1}"}, "filter, hysteresis: not a field, got 'hysteresis'. Write `clear: …`"),
+    ],
+)
+def test_a_field_in_the_wrong_place_names_the_right_one(fields: dict[str, str], words: str) -> None:
+    assert words in refusal(**fields)
+
+
 @pytest.mark.parametrize(("text", "share"), [("40%", 0.4), ("0.4", 0.4), ("100%", 1.0), ("1", 1.0)])
 def test_a_share_cap_is_read(text: str, share: float) -> None:
     assert rule(score="{best: 0, worst: 1}", max_share=text).max_share == share

@@ -177,8 +177,12 @@ class Freezer:
 
 
 def _where_measured(bits: BoolArray, aligned: _AlignedSignal) -> BoolArray:
-    """Return trip bits by row without those of rows whose samples have grown too old since they were set."""
-    if aligned.held is None or aligned.held.lags_s is None:
+    """Return trip bits by row without those of rows whose samples have grown too old since they were set.
+
+    A hold time keeps those of rows that have had no sample at all.
+    """
+    if aligned.held is None or aligned.held.lags_s is None or aligned.alignment is None:
         return bits
-    measured: BoolArray = bits & ~np.isnan(aligned.values)
+    given = spread(aligned.held.values, aligned.alignment, np.nan)
+    measured: BoolArray = bits & (~np.isnan(aligned.values) | np.isnan(given))
     return read_only(measured)

@@ -43,6 +43,11 @@ class Held:
         """The moment for which the samples speak as UNIX time, NaN where the answer does not say it."""
         return self.answer.evaluated_unix_s - self.answer.lag_s
 
+    @property
+    def sampled_at_s(self) -> FloatArray:
+        """Float64 (n_keys,), monotonic: the moment for which each key's sample speaks."""
+        return np.full(len(self.values), self.as_of_s) - (0.0 if self.lags_s is None else self.lags_s)
+
     def is_in_force(self, now_s: float) -> bool:
         return now_s - self.as_of_s <= self.answer.max_age_s
 

@@ -22,6 +22,7 @@ from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
 from scheduler.signals.columns.freezing import Freezer
+from scheduler.signals.columns.holding import hold
 from scheduler.signals.columns.keyed import read_keyed
 from scheduler.signals.columns.keys import CodedKeys, Keys
 from scheduler.signals.columns.learning import LearnedEffects
@@ -109,7 +110,7 @@ class SignalStore:
                     changed.add(rule.name)
                 if rule.filter is not None and rule.signal in held:
                     bits = old.trips.get(rule.name) if is_same else None
-                    trips[rule.name] = _advanced(rule.filter, held[rule.signal], bits)
+                    trips[rule.name] = _advanced(rule.filter, held[rule.signal], bits, bits)
             self._published = Published(rules, held, trips, old.generation + 1, joining_labels(rules))
             return frozenset(changed)
 
@@ -209,8 +210,9 @@ class SignalStore:
         for rule in old.rules.judged:
             if rule.signal != signal or rule.filter is None:
                 continue
-            bits = old.trips.get(rule.name) if before is not None else None
-            trips[rule.name] = _advanced(rule.filter, held, bits)
+            last = old.trips.get(rule.name)
+            bits = last if before is not None else None
+            trips[rule.name] = _advanced(rule.filter, held, bits, last)
             known = (before, bits) if before is not None and bits is not None else None
             is_changed = has_verdict_changed(rule.filter, known, (held, trips[rule.name]))
             if is_changed and rule.mode is not Mode.SHADOW:
@@ -234,6 +236,13 @@ def _refuses_alike(known: Rule | None, rule: Rule) -> bool:
     return (known.signal, known.filter) == (rule.signal, rule.filter)
 
 
-def _advanced(limits: RuleFilter, held: Held, before: Trips | None) -> Trips:
-    """Return the trip bits after a sample; a rule that is new or changed starts clear."""
-    return Trips(held.keys, advance(limits, held.values, None if before is None else before.along(held.keys)))
+def _advanced(limits: RuleFilter, held: Held, before: Trips | None, last: Trips | None) -> Trips:
+    """Return the trip bits after a sample; a rule that is new or changed starts clear.
+
+    `before` are the bits while their samples were in force, `last` those of whenever: a hold time outlasts samples.
+    """
+    wanted = advance(limits, held.values, None if before is None else before.along(held.keys))
+    if limits.hold_s <= 0.0:
+        return Trips(held.keys, wanted)
+    memory = None if last is None else last.held
+    return Trips(held.keys, *hold(limits.hold_s, wanted, held.keys, held.sampled_at_s, memory))

@@ -13,14 +13,19 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.rules import FilterMissing, RuleFilter
 from scheduler.signals.columns.keys import Keys, positions
+from scheduler.signals.columns.remembering import Memory
 
 
 @dataclass(frozen=True, slots=True)
 class Trips:
-    """The bits of one rule by index of `keys`, bool (n_keys,), True where the filter refuses."""
+    """The bits of one rule by index of `keys`, bool (n_keys,), True where the filter refuses.
+
+    `held` is for the hold time: when the bits have changed last.
+    """
 
     keys: Keys
     bits: BoolArray
+    held: Memory | None = None
 
     def along(self, keys: Keys, default: bool = False) -> BoolArray:
         """Return the bits in the order of `keys`, `default` for what was not known."""

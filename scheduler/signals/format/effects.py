@@ -7,15 +7,23 @@ from typing import Final
 from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
 from scheduler.signals.format.report import Scope, got, is_broken
-from scheduler.signals.format.values import Measure, read_number, read_plain_number, read_share, read_word
+from scheduler.signals.format.values import (
+    Measure,
+    read_duration,
+    read_number,
+    read_plain_number,
+    read_share,
+    read_word,
+)
 from scheduler.signals.format.yaml_nodes import Node, Sequence
 
 MAX_SCORE: Final = 100.0
+MAX_HOLD_S: Final = 3_600.0
 _POINTS_ADVICE: Final = "Write at least two pairs, as `[[0, 100], [0.5, 80], [1, 0]]`"
 
 FILTER: Final = Shape(
-    fields=("max", "min", "clear", "valve", "missing"),
-    later={"hold": "a hold time (hold)", "hysteresis": "hysteresis other than clear (hysteresis)"},
+    fields=("max", "min", "clear", "valve", "missing", "hold"),
+    refused={"hysteresis": "not a field, got 'hysteresis'. Write `clear: …`, where the refusal ends, and `hold: 60s`"},
 )
 SCORE: Final = Shape(
     fields=("best", "worst", "points", "missing"),
@@ -43,7 +51,17 @@ def read_filter(node: Node | None, scope: Scope, measure: Measure, shape: Shape 
         min_clear=clear if clear is not None and lowest is not None else lowest,
         valve=read_share(fields.get("valve"), scope.inner("valve"), "the nodes"),
         missing=FilterMissing(missing) if missing else FilterMissing.ALLOW,
+        hold_s=_hold(fields.get("hold"), scope.inner("hold")),
     )
+
+
+def _hold(node: Node | None, scope: Scope) -> float:
+    seconds = read_duration(node, scope)
+    if seconds is None or node is None:
+        return 0.0
+    if not 0.0 < seconds <= MAX_HOLD_S:
+        scope.problem(node, f"must be above 0s and at most 1h, {got(node)}. Write `hold: 60s`, or drop the line")
+    return seconds
 
 
 def _check_clear(

@@ -28,12 +28,10 @@ DEFAULT_WEIGHT: Final = 1.0
 RULE: Final = Shape(
     fields=("name", "match", "signal", "filter", "score", "weight", "label_match", *KEY_FIELDS, *CARE),
     required=("name",),
-    later={
-        "hold": "a hold time (hold)",
-        "inflight": "in-flight accounting (inflight)",
-    },
     refused={
-        "pair": "the two ends of a pair are the signal's. Write `calls: {labels: {app: cart}}`: whom the Pods call"
+        "hold": "a hold time is the filter's. Write `filter: {max: 80%, hold: 60s}`",
+        "inflight": "what Pods add is the signal's. Write `inflight: {cpu: request}` in the signal",
+        "pair": "the two ends of a pair are the signal's. Write `calls: {labels: {app: cart}}`: whom the Pods call",
     },
 )
 WEIGHT: Final = Shape(fields=("signal", "points", "missing"), required=("signal", "points"))
