@@ -16,7 +16,7 @@ from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.model.arrays import BoolArray
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
-from scheduler.model.signals import SignalTable
+from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins.signals import rule_weight
@@ -125,8 +125,9 @@ def check_live(
     now_s = clock()
     table = store.freeze(NodeView(cluster.state.nodes), now_s)
     snapshot = cluster.snapshot(table, now_s)
+    cluster_wide = _cluster_wide(heard)
     weights = effective_weights(
-        rules.rules, fixed_weight, {rule.name: rule_weight(rule.weight, table) for rule in rules.rules}
+        rules.rules, fixed_weight, {rule.name: rule_weight(rule.weight, cluster_wide) for rule in rules.rules}
     )
     return LiveReport(
         tuple(_judged(one, table, snapshot, resolver) for one in heard),
@@ -189,6 +190,17 @@ class _Listener:
         finally:
             self.duration_s = self._clock() - begun_s
         return self.first
+
+
+def _cluster_wide(heard: Sequence[_Heard]) -> SignalTable:
+    """Return the signals of one number: they say what rules weigh, be there a cluster or none."""
+    return SignalTable(
+        columns={
+            one.signal.name: SignalColumn(one.signal, np.array([one.answer.value]), 0.0)
+            for one in heard
+            if one.answer.value is not None
+        }
+    )
 
 
 def _no_address(server: str) -> str:
