@@ -1,13 +1,18 @@
-"""Which changes of Pods and nodes may end a refusal by a rule over a built-in signal: no sample will tell of them."""
+"""Which changes of Pods and nodes may end a refusal by a rule: those that no sample will tell of.
+
+They are what a built-in signal counts, and, for a signal by pairs of domains, who is called.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from scheduler.framework.built_in import counted_pods
 from scheduler.framework.events import Action, ClusterEvent, Resource
+from scheduler.framework.keyed_reading import called_pods
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, RuleFilter, RuleSet, Signal, Unit
+from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Rule, RuleFilter, RuleSet, Signal, Unit
 
 POD_ACTIONS = (
     Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCALE_DOWN | Action.UPDATE_POD_SCALE_UP
@@ -22,6 +27,8 @@ def may_free(rules: RuleSet, refusing: Collection[str], pod: PodInfo, event: Clu
         return False
     for rule in rules.rules:
         signal = rules.signals.get(rule.signal) if rule.name in refusing else None
+        if signal is not None and _is_called(rule, pod, event.old) != _is_called(rule, pod, event.new):
+            return True
         if signal is None or signal.built_in is None or rule.filter is None:
             continue
         if event.resource is Resource.NODE:
@@ -30,6 +37,15 @@ def may_free(rules: RuleSet, refusing: Collection[str], pod: PodInfo, event: Clu
         elif _may_pod_free(rule.filter, signal.built_in, pod, event):
             return True
     return False
+
+
+def _is_called(rule: Rule, pod: PodInfo, other: object) -> bool:
+    """Return whether one version of another Pod is among those that the Pod calls.
+
+    One that is being deleted is not called any more; nothing else tells of that than its end.
+    """
+    match = called_pods(rule, pod) if isinstance(other, PodInfo) else None
+    return match is not None and isinstance(other, PodInfo) and replace(match, is_alive=False).holds(other)
 
 
 def _may_node_free(signal: Signal, built_in: BuiltIn, action: Action) -> bool:
