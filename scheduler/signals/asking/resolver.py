@@ -7,10 +7,15 @@ unless a node is called 0; the next labels are tried then.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
+from scheduler.model.arrays import HashArray
+from scheduler.model.hashing import hash64
 from scheduler.model.identity import NodeIdentity
 from scheduler.signals.series_labels import INSTANCE, NODE_LABELS
 
@@ -49,11 +54,13 @@ class NodeResolver:
     def indexes_of(self, series: Sequence[Mapping[str, str]]) -> list[int]:
         """Return `index_of` for the labels of each series.
 
-        Most queries aggregate to one label, the same for all: then its values are looked up all at once.
+        Most queries leave one label that may name a node, the same for all: its values are looked up all at once.
         """
-        label = next(iter(series[0]), "") if series else ""
-        memo = self._endpoints if label == INSTANCE else self._hits if label in NODE_LABELS else None
-        if memo is not None and max(map(len, series)) == 1:
+        present = label_names(series)
+        naming = [label for label in (*NODE_LABELS, INSTANCE) if label in present]
+        if len(naming) == 1:
+            label = naming[0]
+            memo = self._endpoints if label == INSTANCE else self._hits
             known = [memo.get(labels.get(label, "")) for labels in series]
             indexes = [index for index in known if index is not None]
             if len(indexes) == len(known):
@@ -74,7 +81,17 @@ class NodeResolver:
         endpoint = _ENDPOINT.fullmatch(instance)
         return self._named(endpoint[1] or endpoint[2]) if endpoint else UNMAPPED
 
+    @functools.cached_property
+    def hashes(self) -> HashArray:
+        """Uint64 (n_names,): hashes of the names of all nodes."""
+        return np.array([hash64(name) for name in self.identity.names], dtype=np.uint64)
+
     def _remember(self, memo: dict[str, int], value: str, index: int) -> int:
         if len(memo) < _MAX_REMEMBERED:
             memo[value] = index
         return index
+
+
+def label_names(series: Iterable[Mapping[str, str]]) -> frozenset[str]:
+    """Return the names of all labels that any of the series has."""
+    return frozenset().union(*series)

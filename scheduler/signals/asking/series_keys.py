@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from scheduler.model.arrays import FloatArray, HashArray, IntArray
+from scheduler.model.arrays import BoolArray, FloatArray, HashArray, IntArray
 from scheduler.model.hashing import hash64, mix64
 from scheduler.model.rules import KEYED, ByKind, Signal
 from scheduler.signals.answers import KeyedValues
-from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
+from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver, label_names
 from scheduler.signals.asking.session import Series
 from scheduler.signals.series_labels import CARD_LABELS, PART_LABELS
 
@@ -78,50 +79,72 @@ def keys_of(signal: Signal, series: Sequence[Series], resolver: NodeResolver) ->
     """Return the keys of the series, and per series the index of its key, int64, UNMAPPED where it has none."""
     if signal.by not in KEYED:
         raise ValueError(f"signal {signal.name!r} is by {signal.by.value}, which has one key")
-    parts = [_parts(signal, one.metric, resolver) for one in series]
-    known = [part for part in parts if part is not None]
+    parts = _parts(signal, [one.metric for one in series], resolver)
     # Sorted, so that nothing depends on the order of the series.
-    groups = tuple(sorted({group for group, _, _ in known})) or ("",)
-    cards = sorted({card for _, _, card in known})
-    is_pair = signal.by is ByKind.PAIR
-    domains = tuple(sorted({str(inner) for _, inner, _ in known})) if is_pair else ()
-    names = domains if is_pair else resolver.identity.names
-    group_number, card_number = _numbers(groups), _numbers(cards)
-    domain_number = _numbers(domains)
-    n_inner, n_cards = max(len(names), 1), max(len(cards), 1)
-    combined = np.full(len(parts), UNMAPPED, dtype=np.int64)
-    for i, part in enumerate(parts):
-        if part is not None:
-            group, inner, card = part
-            number = domain_number[inner] if isinstance(inner, str) else inner
-            combined[i] = (group_number[group] * n_inner + number) * n_cards + card_number[card]
+    groups, of_groups = _sorted(parts.groups)
+    cards, of_cards = _sorted(parts.cards)
+    domains: tuple[str, ...] = ()
+    if signal.by is ByKind.PAIR:
+        domains, inner = _sorted(parts.domains)
+    else:
+        inner = np.array(parts.nodes, dtype=np.int64)
+    n_inner, n_cards = max(len(domains) or len(resolver.identity.names), 1), max(len(cards), 1)
+    combined = np.full(len(series), UNMAPPED, dtype=np.int64)
+    combined[parts.is_known] = (of_groups * n_inner + inner) * n_cards + of_cards
     keys, of_series = np.unique(combined, return_inverse=True)
     n_unmapped_keys = int(len(keys) > 0 and keys[0] == UNMAPPED)
     keys = keys[n_unmapped_keys:]
     of_group, of_inner = keys // (n_cards * n_inner), keys // n_cards % n_inner
     codes = np.zeros(0, dtype=np.uint64)
     if len(keys):
-        codes = mix64(mix64(_hashes(groups)[of_group]) + _hashes(names)[of_inner])
+        codes = mix64(mix64(_hashes(groups)[of_group]) + (_hashes(domains) if domains else resolver.hashes)[of_inner])
         codes = mix64(codes + _hashes(cards)[keys % n_cards])
-    keyed = SeriesKeys(groups, domains, of_group, of_inner, codes, has_cards=signal.by is ByKind.GPU)
+    keyed = SeriesKeys(groups or ("",), domains, of_group, of_inner, codes, has_cards=signal.by is ByKind.GPU)
     return keyed, of_series.astype(np.int64) - n_unmapped_keys
 
 
-def _parts(signal: Signal, labels: Mapping[str, str], resolver: NodeResolver) -> tuple[str, int | str, str] | None:
-    """Return group, inner key and card of one series, None where a label is missing or names nothing."""
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What the known series speak of, in their order; `nodes` or `domains` are empty, as the signal's kind has it.
+
+    `is_known` is bool (n_series,), False where a label is missing or names nothing.
+    """
+
+    is_known: BoolArray
+    groups: Sequence[str]
+    cards: Sequence[str]
+    nodes: Sequence[int] = ()
+    domains: Sequence[str] = ()
+
+
+def _parts(signal: Signal, series: Sequence[Mapping[str, str]], resolver: NodeResolver) -> _Parts:
     if signal.pair is not None:
-        source, target = labels.get(signal.pair.source, ""), labels.get(signal.pair.target, "")
-        return (target, source, "") if source and target else None
-    node = resolver.index_of(labels)
-    if node == UNMAPPED:
-        return None
+        sources, targets = _values(series, signal.pair.source), _values(series, signal.pair.target)
+        is_known = [bool(source and target) for source, target in zip(sources, targets, strict=True)]
+        groups = list(compress(targets, is_known))
+        return _Parts(_mask(is_known), groups, [""] * len(groups), domains=list(compress(sources, is_known)))
+    nodes = resolver.indexes_of(series)
     if signal.workload is None:
-        return "", node, card_of(labels)
-    name = labels.get(signal.workload.label, "")
-    if not signal.workload.namespace:
-        return (name, node, "") if name else None
-    namespace = labels.get(signal.workload.namespace, "")
-    return (f"{namespace}/{name}", node, "") if name and namespace else None
+        is_known = [node != UNMAPPED for node in nodes]
+        cards = list(compress(_cards(series), is_known))
+        return _Parts(_mask(is_known), [""] * len(cards), cards, nodes=list(compress(nodes, is_known)))
+    names = _values(series, signal.workload.label)
+    is_known = [bool(name) and node != UNMAPPED for name, node in zip(names, nodes, strict=True)]
+    if signal.workload.namespace:
+        namespaces = _values(series, signal.workload.namespace)
+        is_known = [known and bool(namespace) for known, namespace in zip(is_known, namespaces, strict=True)]
+        names = [f"{namespace}/{name}" for namespace, name in zip(namespaces, names, strict=True)]
+    groups = list(compress(names, is_known))
+    return _Parts(_mask(is_known), groups, [""] * len(groups), nodes=list(compress(nodes, is_known)))
+
+
+def _cards(series: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return `card_of` for each series; where one label names the cards of all, it is read from all at once."""
+    present = label_names(series)
+    naming = [label for label in CARD_LABELS if label in present]
+    if len(naming) == 1 and not present.intersection(PART_LABELS):
+        return _values(series, naming[0])
+    return [card_of(labels) for labels in series]
 
 
 def card_of(labels: Mapping[str, str]) -> str:
@@ -131,8 +154,21 @@ def card_of(labels: Mapping[str, str]) -> str:
     return f"{card}/{part}" if part else card
 
 
-def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: i for i, name in enumerate(names)}
+def _values(series: Sequence[Mapping[str, str]], label: str) -> list[str]:
+    return [labels.get(label, "") for labels in series]
+
+
+def _mask(flags: Sequence[bool]) -> BoolArray:
+    return np.array(flags, dtype=np.bool_)
+
+
+def _sorted(names: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
+    """Return each name once, sorted, and per name its place there, int64."""
+    once = tuple(sorted(set(names)))
+    if len(once) == 1:
+        return once, np.zeros(len(names), dtype=np.int64)
+    place = {name: i for i, name in enumerate(once)}
+    return once, np.fromiter(map(place.__getitem__, names), dtype=np.int64, count=len(names))
 
 
 def _hashes(names: Sequence[str]) -> HashArray:
