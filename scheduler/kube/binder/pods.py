@@ -14,6 +14,7 @@ from scheduler.kube.binder.about_pods import is_other_pod, pod_path, text_of
 from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
 from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, Outcome, PodRef
+from scheduler.kube.binder.paced import PacedReports, changes_only_text
 from scheduler.kube.binder.retry import Chance, Tries
 from scheduler.model.structs import MALFORMED_JSON
 
@@ -179,22 +180,34 @@ class PodBinder:
 
 
 class FailureReports:
-    """Writes the PodScheduled condition; of several reports on one Pod that wait, only the last counts."""
+    """Writes the PodScheduled condition; of several reports on one Pod that wait, only the last counts.
 
-    def __init__(self, http: ApiHttp, now_ns: Callable[[], int], chance: Chance) -> None:
+    Reports that only change a condition's text are written at a pace of their own, `paced`.
+    """
+
+    def __init__(self, http: ApiHttp, now_ns: Callable[[], int], chance: Chance, clock: Callable[[], float]) -> None:
         self._http = http
         self._now_ns = now_ns
         self._chance = chance
         self._slots = asyncio.Semaphore(MAX_REPORTS)
+        self._paced = PacedReports(self._start, clock)
         self._waiting: dict[str, FailureReport] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
     @property
     def n_pending(self) -> int:
-        return len(self._waiting) + len(self._running)
+        return len(self._waiting) + len(self._running) + len(self._paced)
 
     def submit(self, report: FailureReport) -> None:
+        uid = report.pod.uid
+        self._paced.discard(uid)
+        if changes_only_text(report) and uid not in self._running:
+            self._paced.add(report)
+        else:
+            self._start(report)
+
+    def _start(self, report: FailureReport) -> None:
         uid = report.pod.uid
         self._waiting[uid] = report
         if uid not in self._running:
@@ -202,6 +215,7 @@ class FailureReports:
 
     async def settle(self, uid: str) -> None:
         """Drop what waits for this Pod and let end what is under way, so that no False is written after its bind."""
+        self._paced.discard(uid)
         self._waiting.pop(uid, None)
         self._written.pop(uid, None)
         task = self._running.get(uid)

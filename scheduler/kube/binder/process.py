@@ -124,7 +124,7 @@ class Worker:
         http = self._servers[connection.cluster]
         series = EventSeries(socket.gethostname(), time.time_ns, lambda: str(uuid.uuid4()))
         self._events = EventWriter(http, series, outbox.event_dropped, chance, lambda: self._n_under_way > MAX_BINDS)
-        self._reports = FailureReports(http, time.time_ns, chance)
+        self._reports = FailureReports(http, time.time_ns, chance, time.monotonic)
         self._fence = Fence(AlarmTimer())
         self._binder = PodBinder(self._servers, self._reports, self._events.submit, self._fence, time.monotonic, chance)
         self._patches = PodPatches(http, self._reports, self._fence, chance)

@@ -1,0 +1,61 @@
+"""Reports that only change a text: written at a steady pace, so that a wave of refusals is none at the API server.
+
+When a rule frees a few nodes for thousands of Pods, all but a few are refused again, with other numbers in the text of
+their condition. Nothing acts on that text; new conditions and new reasons go at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+
+from scheduler.kube.binder.messages import FailureReport
+
+MAX_PER_S = 50
+
+
+def changes_only_text(report: FailureReport) -> bool:
+    """Whether the Pod has the condition already, for the same reason, and nothing else is to be written."""
+    return (
+        report.current_status == "False"
+        and report.current_reason == report.reason
+        and report.nominated_node_name is None
+    )
+
+
+class PacedReports:
+    """Hands on reports in order of their Pods, at most `MAX_PER_S` within any one second; the last of a Pod counts."""
+
+    def __init__(
+        self,
+        submit: Callable[[FailureReport], None],
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._submit = submit
+        self._clock = clock
+        self._sleep = sleep
+        self._waiting: OrderedDict[str, FailureReport] = OrderedDict()
+        self._sent_s: deque[float] = deque(maxlen=MAX_PER_S)
+        self._pump: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, report: FailureReport) -> None:
+        self._waiting[report.pod.uid] = report
+        if self._pump is None or self._pump.done():
+            self._pump = asyncio.create_task(self._run())
+
+    def discard(self, uid: str) -> None:
+        self._waiting.pop(uid, None)
+
+    async def _run(self) -> None:
+        while self._waiting:
+            now_s = self._clock()
+            if len(self._sent_s) == MAX_PER_S and now_s - self._sent_s[0] < 1.0:
+                await self._sleep(1.0 - (now_s - self._sent_s[0]))
+                continue
+            self._sent_s.append(now_s)
+            self._submit(self._waiting.popitem(last=False)[1])
