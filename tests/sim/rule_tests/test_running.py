@@ -150,6 +150,24 @@ def test_a_query_that_fails_says_so(folder: Folder) -> None:
     assert any("the last query failed: HTTP 422, execution: " in line for line in lines), lines
 
 
+def test_a_rule_on_trial_is_judged_by_what_it_would_do(folder: Folder) -> None:
+    rules = RULES.replace("    match: {namespaces: [shop]}", "    canary: {namespaces: [shop]}")
+    (folder.path / "rules.yaml").write_text(rules)
+    expect = "expect: [{rule: hot, acts: %s, weight: 5.5, nodes: {a: {refused: true, score: 10}}}]"
+    code, lines = folder.run(
+        f"""\
+      - {{at: 90s, {SHOP}, {expect % "true"}}}
+      - {{at: 90s, {expect % "false"}}}
+      - {{at: 90s, {expect % "true"}}}
+"""
+    )
+    assert code == 1
+    assert next(line for line in lines if "expected" in line).endswith(
+        "rule 'hot': expected acts on the Pod, found does not act on the Pod"
+    )
+    assert lines[-1] == "1 test, 12 expectations, 1 failed"
+
+
 def test_promql_that_only_a_real_prometheus_knows(folder: Folder, programs: Path) -> None:
     rules = RULES.replace("max by (node) (use)", "max by (node) (0 * deriv(use[1m]) + 0.5)")
     (folder.path / "rules.yaml").write_text(rules)
