@@ -55,8 +55,9 @@ class TermRecord:
 class RuleUse:
     """The sample behind a rule: what was asked, how old the answer was, the chosen node's value (NaN: none).
 
-    `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `acts` is False where
-    the rule only watched the Pod.
+    `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `smoothing_s` is the
+    half-life with which the value is smoothed, 0 where it is as measured. `acts` is False where the rule only watched
+    the Pod.
     """
 
     rule: str
@@ -66,6 +67,7 @@ class RuleUse:
     age_s: float
     value: float
     inflight: float
+    smoothing_s: float
     acts: bool
 
 
@@ -225,11 +227,13 @@ def _shadow(rule: Rule, shadow: Shadow | None, node: str, names: Sequence[str]) 
 def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
     acts = rule.acts_on(pod)
     if rule.label_match is not None:
-        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, _NONE, _NONE, acts)
-    source = snapshot.signals.rules.signals[rule.signal].source
+        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, _NONE, _NONE, 0.0, acts)
+    signal = snapshot.signals.rules.signals[rule.signal]
     column = read_column(rule, pod, snapshot)
     if column is None:
-        return RuleUse(rule.name, rule.signal, source, Freshness.ABSENT.value, math.inf, _NONE, _NONE, acts)
+        state = (Freshness.ABSENT.value, math.inf, _NONE, _NONE, signal.smoothing_s)
+        return RuleUse(rule.name, rule.signal, signal.source, *state, acts)
     value = float(column.values[row]) if row >= 0 else _NONE
     inflight = float(column.inflight[row]) if row >= 0 and column.inflight is not None else _NONE
-    return RuleUse(rule.name, rule.signal, source, column.freshness.value, column.age_s, value, inflight, acts)
+    state = (column.freshness.value, column.age_s, value, inflight, signal.smoothing_s)
+    return RuleUse(rule.name, rule.signal, signal.source, *state, acts)

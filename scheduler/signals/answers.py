@@ -81,6 +81,8 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
         `signature(signal)` of what was asked: an answer belongs to a signal only while the two agree.
     max_age_s
         How long the answer may be kept, from the signal.
+    smoothing_s
+        The half-life of past samples, from the signal; the values here are as measured.
     values
         `by: node`: float64 in machine order, in the order of the names of `identity_generation`; NaN: no sample.
     by_label
@@ -112,6 +114,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     rules_generation: int
     max_age_s: float
     evaluated_at_s: float
+    smoothing_s: float = 0.0
     evaluated_unix_s: float = math.nan
     duration_s: float = 0.0
     lag_s: float = 0.0

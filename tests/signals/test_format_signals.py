@@ -87,12 +87,21 @@ def test_one_number_is_for_the_cluster_only() -> None:
     assert "one number for all nodes" in refusal(expr="scalar(sum(use))")
 
 
-@pytest.mark.parametrize(
-    "field",
-    ["smoothing"],
-)
-def test_planned_fields_are_not_built_yet(field: str) -> None:
-    assert "not built yet" in refusal(**{field: "cpu"})
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("1h", 3600.0), ("100ms", 0.1)])
+def test_a_half_life_is_read(text: str, seconds: float) -> None:
+    assert signal(smoothing=text).smoothing_s == seconds
+    assert signal().smoothing_s == 0.0
+
+
+@pytest.mark.parametrize("text", ["0s", "61m", "30", "cpu"])
+def test_another_half_life_is_refused(text: str) -> None:
+    assert "smoothing: must be" in refusal(smoothing=text)
+
+
+def test_smoothing_and_inflight_exclude_each_other() -> None:
+    assert "later than the window of inflight says, got both" in refusal(
+        unit="ratio", smoothing="30s", inflight="{cpu: request}"
+    )
 
 
 def test_a_folded_expression_is_one_text() -> None:

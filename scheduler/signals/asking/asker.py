@@ -132,6 +132,7 @@ class SignalAsker:
             signature=self.signature,
             rules_generation=asked.rules_generation,
             max_age_s=self.signal.max_age_s,
+            smoothing_s=self.signal.smoothing_s,
             evaluated_at_s=result.evaluated_at_s,
             evaluated_unix_s=self._wall() - (self._clock() - result.evaluated_at_s),
             duration_s=duration_s,

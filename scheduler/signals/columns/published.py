@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.model.arrays import BoolArray, FloatArray, read_only
 from scheduler.model.rules import ByKind, FilterMissing, RuleFilter, RuleSet
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.columns.keys import Keys
+from scheduler.signals.columns.remembering import Memory
+from scheduler.signals.columns.smoothing import smooth
 from scheduler.signals.columns.trips import Trips, refused
 
 
@@ -28,6 +30,8 @@ class Held:
         No good answer was in force, so `values` are those of a doubtful one.
     lags_s
         float64 (n_keys,), how much older than `as_of_s` each key's sample is; None where none is.
+    smoothed
+        For smoothing: when each key had its last sample, and the smoothed value then.
     """
 
     answer: SignalAnswer
@@ -37,6 +41,7 @@ class Held:
     is_suspect: bool
     is_partial: bool
     lags_s: FloatArray | None = None
+    smoothed: Memory | None = None
 
     @property
     def as_of_unix_s(self) -> float:
@@ -47,6 +52,15 @@ class Held:
     def sampled_at_s(self) -> FloatArray:
         """Float64 (n_keys,), monotonic: the moment for which each key's sample speaks."""
         return np.full(len(self.values), self.as_of_s) - (0.0 if self.lags_s is None else self.lags_s)
+
+    def smoothed_from(self, before: Held | None) -> Held:
+        """Return it with smoothed values, where the signal says so; `before` is the answer in force until now."""
+        half_life_s, max_gap_s = self.answer.smoothing_s, self.answer.max_age_s
+        if half_life_s <= 0.0:
+            return self
+        memory = None if before is None else before.smoothed
+        values, smoothed = smooth(half_life_s, max_gap_s, self.values, self.keys, self.sampled_at_s, memory)
+        return replace(self, values=read_only(values), smoothed=smoothed)
 
     def is_in_force(self, now_s: float) -> bool:
         return now_s - self.as_of_s <= self.answer.max_age_s

@@ -201,7 +201,8 @@ class SignalStore:
         values.flags.writeable = False
         as_of_s = answer.evaluated_at_s - answer.lag_s
         lags_s = None if isinstance(keys, CodedKeys) else key_lags(answer.lag_by_key, answer.lag_s, keys)
-        return Held(answer, keys, values, as_of_s, answer.is_suspect, is_partial=answer.is_suspect, lags_s=lags_s)
+        held = Held(answer, keys, values, as_of_s, answer.is_suspect, is_partial=answer.is_suspect, lags_s=lags_s)
+        return held.smoothed_from(before)
 
     def _republish(self, signal: str, before: Held | None, held: Held) -> frozenset[str]:
         old = self._published

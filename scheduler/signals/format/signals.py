@@ -13,6 +13,7 @@ from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.keys import read_by
 from scheduler.signals.format.querying import read_query, read_server, read_window
 from scheduler.signals.format.report import Scope, got
+from scheduler.signals.format.smoothing import read_smoothing
 from scheduler.signals.format.values import Measure, read_duration, read_number, read_word
 from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
 
@@ -33,14 +34,13 @@ SIGNAL: Final = Shape(
         "reduce",
         "inflight",
         "window",
+        "smoothing",
         "server",
         "workload",
         "pair",
     ),
     required=("expr",),
     later={
-        "smoothing": "smoothing of samples (smoothing)",
-        "smooth": "smoothing of samples (smooth)",
         "dialect": "a dialect per signal (dialect)",
         "lag": "a written lag (lag)",
     },
@@ -104,6 +104,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
     inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
     query = read_query(fields, joined, is_reduced="reduce" in fields)
     window_s = read_window(fields, query)
+    smoothing_s = read_smoothing(fields)
     server = read_server(fields.get("server"), scope.inner("server"))
     if len(scope.report.problems) > n_problems or query is None or joined is None or unit is None:
         return Declared(key.value, where, None, unit, by)
@@ -120,6 +121,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         range=span,
         reduce=Reduce(reduce) if reduce else None,
         window_s=window_s,
+        smoothing_s=smoothing_s,
         server=server,
         dialect=scope.report.dialect,
         inflight=inflight,
