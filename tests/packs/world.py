@@ -105,7 +105,7 @@ class RecordedCluster:
         store.set_rules(rules)
         client, resolver = RecordedClient(server, clock, time_s), NodeResolver(identity)
         self.answers: dict[str, SignalAnswer] = {}
-        for name, signal in rules.signals.items():
+        for name, signal in rules.asked.items():
             answer = SignalAsker(signal, clock, lambda: 0.5).ask(Asked(client, lambda: resolver, rules.generation))
             self.answers[name] = crossed(answer)
             store.publish(self.answers[name])

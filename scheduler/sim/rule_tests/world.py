@@ -158,7 +158,9 @@ class ClusterUnderTest:
         self._cache.add_pod(pod)
 
     def _remove(self, uid: str) -> None:
-        self._cache.remove_pod(uid)
+        gone = self._cache.remove_pod(uid)
+        if gone is not None:
+            self._cache.state.remember(gone.pod, gone.node_name, self._clock.now_s)
 
     def _ask(self, asker: SignalAsker, n_asked: int) -> None:
         """Ask for one signal as the refresher does, and plan the next time: one interval after another from 0 on."""
