@@ -24,7 +24,7 @@ class FilledNodes:
         declared = rules.signals.get(signal)
         if declared is None or declared.inflight is None:
             return {}
-        concerned = [rule for rule in rules.rules if rule.signal == signal and rule.filter is not None]
+        concerned = [rule for rule in rules.judged if rule.signal == signal and rule.filter is not None]
         if all(rule.filter is None or rule.filter.max is None for rule in concerned):
             return {}
         table = self._signals.freeze(NodeView(self._cache.state.nodes), now_s)
