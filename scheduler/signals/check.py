@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from scheduler.errors import ConfigError, Problem
-from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
+from scheduler.model.rules import Curve, FilterMissing, Mode, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
 from scheduler.signals.check_tenants import HEAD, WHERE, tenant_rows
 from scheduler.signals.effective import EffectiveWeight, effective_weights
 from scheduler.signals.files import read_rule_files
@@ -93,9 +93,21 @@ def filter_text(limits: RuleFilter | None) -> str:
             parts.append(f"{name} {limit:g}" + (f" clear {clear:g}" if clear is not None and clear != limit else ""))
     if limits.valve is not None:
         parts.append(f"valve {limits.valve:g}")
+    if limits.hold_s > 0.0:
+        parts.append(f"hold {limits.hold_s:g}s")
     if limits.missing is not FilterMissing.ALLOW:
         parts.append(f"missing {limits.missing}")
     return ", ".join(parts)
+
+
+def acts_text(rule: Rule) -> str:
+    """Return the Pods on which a rule acts, of those it concerns, as `canary 10% test-*`."""
+    if rule.mode is Mode.SHADOW:
+        return "shadow"
+    if rule.canary is None:
+        return "always"
+    percent = f"{rule.canary.percent:g}%" if rule.canary.percent < 100.0 else ""
+    return " ".join(("canary", *filter(None, (percent, *rule.canary.namespaces))))
 
 
 def score_text(score: RuleScore | None) -> str:
@@ -127,7 +139,7 @@ def _unused(rules: RuleSet) -> list[Problem]:
 
 
 def _signal_table(rules: RuleSet) -> list[str]:
-    head = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW", "RANGE", "REDUCE")
+    head = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW", "SMOOTHING", "RANGE", "REDUCE")
     rows = [
         (
             signal.name,
@@ -136,6 +148,7 @@ def _signal_table(rules: RuleSet) -> list[str]:
             f"{signal.interval_s:g}s",
             f"{signal.max_age_s:g}s",
             f"{signal.window_s:g}s" if signal.window_s else "-",
+            f"{signal.smoothing_s:g}s" if signal.smoothing_s else "-",
             f"{signal.range[0]:g}..{signal.range[1]:g}" if signal.range else "-",
             str(signal.reduce or "-"),
         )
@@ -151,12 +164,13 @@ def _built_in_table(rules: RuleSet) -> list[str]:
 
 
 def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
-    head = ("RULE", "SIGNAL", "FILTER", "SCORE", "WEIGHT", "EFFECTIVE", "SHARE")
+    head = ("RULE", "SIGNAL", "ACTS", "FILTER", "SCORE", "WEIGHT", "EFFECTIVE", "SHARE")
     weights = effective_weights(rules.rules, fixed_weight)
     rows = [
         (
             rule.name,
             rule.signal or "-",
+            acts_text(rule),
             filter_text(rule.filter) if rule.label_match is None else rule.label_match.text,
             score_text(rule.score),
             weight_text(rule),

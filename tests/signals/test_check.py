@@ -43,18 +43,36 @@ def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
     code, lines = run(tmp_path)
     assert code == 0
     assert [" ".join(line.split()) for line in lines] == [
-        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW RANGE REDUCE",
-        "use node ratio 15s 60s 120s 0..1 -",
-        "burn cluster none 15s 60s - - -",
+        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW SMOOTHING RANGE REDUCE",
+        "use node ratio 15s 60s 120s - 0..1 -",
+        "burn cluster none 15s 60s - - - -",
         "",
-        "RULE SIGNAL FILTER SCORE WEIGHT EFFECTIVE SHARE",
-        "hot use max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 3 17%",
-        "even use - 0->100 1->0, missing worst 1 1 6%",
-        "burning use - 0->100 1->0, missing neutral burn: 0->1 2->10, missing 1 1 6%",
-        "stop burn max 9 - - - -",
+        "RULE SIGNAL ACTS FILTER SCORE WEIGHT EFFECTIVE SHARE",
+        "hot use always max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 3 17%",
+        "even use always - 0->100 1->0, missing worst 1 1 6%",
+        "burning use always - 0->100 1->0, missing neutral burn: 0->1 2->10, missing 1 1 6%",
+        "stop burn always max 9 - - - -",
         "",
         "1 file, 0 problems, 0 warnings, 2 signals, 4 rules",
     ]
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("mode: shadow", "shadow"),
+        ("canary: {percent: 2.5}", "canary 2.5%"),
+        ('canary: {namespaces: [shop, "test-*"]}', "canary shop test-*"),
+        ("canary: {percent: 10, namespaces: [shop]}", "canary 10% shop"),
+    ],
+)
+def test_it_says_on_whom_a_rule_acts(tmp_path: Path, field: str, text: str) -> None:
+    good = GOOD.replace("    weight: 3\n", f"    weight: 3\n    {field}\n").replace("valve: 0.5", "hold: 90s")
+    (tmp_path / "a.yaml").write_text(good.replace("unit: ratio,", "unit: ratio, smoothing: 30s,"))
+    lines = [" ".join(line.split()) for line in run(tmp_path)[1]]
+    (rule,) = (line for line in lines if line.startswith("hot "))
+    assert rule.startswith(f"hot use {text} max 0.8 clear 0.75, hold 90s, missing reject ")
+    assert "use node ratio 15s 60s 120s 30s 0..1 -" in lines
 
 
 def test_a_rule_weighs_no_more_than_its_share(tmp_path: Path) -> None:
