@@ -24,7 +24,7 @@ from scheduler.signals.asking.session import parse_answer
 from scheduler.sim.child import ending_with_us
 from scheduler.sim.rule_tests.model import InputSeries
 from scheduler.sim.rule_tests.remote_write import HEADERS, write_requests
-from scheduler.sim.rule_tests.servers import Clock
+from scheduler.sim.rule_tests.servers import Clock, no_promql
 from scheduler.sim.scheduler_process import free_port
 
 PROGRAM: Final = "prometheus"
@@ -58,18 +58,21 @@ def find_prometheus(folder: Path | None, environ: Mapping[str, str]) -> Path:
 
 
 class RealServer:
-    """Starts a Prometheus on a free port of the loopback for each test."""
+    """Starts a Prometheus on a free port of the loopback for each test; `folder` is where its data are, for a while."""
 
-    def __init__(self, program: Path) -> None:
+    def __init__(self, program: Path, folder: Path | None = None) -> None:
         self._program = program
+        self._folder = folder
 
     def unsupported(self, rules: RuleSet) -> list[Problem]:
-        """Return nothing: what a Prometheus refuses, its answers say."""
-        return []
+        """Return what is no PromQL at all; what else a Prometheus refuses, its answers say."""
+        return no_promql(rules)
 
     @contextmanager
     def holding(self, series: Sequence[InputSeries], clock: Clock) -> Iterator[QueryClient]:
-        with tempfile.TemporaryDirectory(prefix="vane-rules-test-", ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(
+            prefix="vane-rules-test-", dir=self._folder, ignore_cleanup_errors=True
+        ) as name:
             folder = Path(name)
             url = f"http://127.0.0.1:{free_port()}"
             process = self._start(folder, url)

@@ -134,6 +134,8 @@ class _Comparison:
         if signal is None:
             return ()
         lines = [f"signal '{signal.name}': {' '.join(signal.expr.split()) or 'read from the cluster itself'}"]
+        if verdict.is_valve_open:
+            lines.append("its valve is open: the rule only scores")
         row = self._cluster.node_names.index(node) if node else None
         return (
             *lines,
@@ -153,14 +155,16 @@ def sample_lines(signal: Signal, column: SignalColumn | None, row: int | None) -
     """Return the value and the age of a row's sample in words; without a row only the age."""
     if column is None or math.isinf(column.age_s):
         return ["no answer yet"]
-    age = f"{column.freshness}, {column.age_s:g}s old"
     if row is None:
-        return [age]
+        return [f"{column.freshness}, {column.age_s:g}s old"]
+    age = f"{column.freshness_at(row)}, {column.age_at(row):g}s old"
     value = float(column.values[row])
     if math.isnan(value):
         return [f"no sample for this node; {age}"]
     unit = "" if signal.unit is Unit.NONE else f" {signal.unit}"
-    return [f"value {value:.10g}{unit}, {age}"]
+    added = 0.0 if column.inflight is None else float(column.inflight[row])
+    flying = f" and {added:.10g} in flight" if added else ""
+    return [f"value {value:.10g}{unit}{flying}, {age}"]
 
 
 def _answer_lines(answer: SignalAnswer | None) -> list[str]:

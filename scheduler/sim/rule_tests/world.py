@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.cluster.cache import Cache
-from scheduler.framework.rule_reading import concerns, read_column
+from scheduler.framework.rule_reading import concerns, is_valve_open, read_column
 from scheduler.framework.status import Status
 from scheduler.loop.learning import learn
 from scheduler.model.arrays import BoolArray, FloatArray
@@ -61,6 +61,7 @@ class RuleVerdict:
 
     concerns: bool
     acts: bool
+    is_valve_open: bool
     refused: BoolArray
     scores: FloatArray | None
     weight: float | None
@@ -119,9 +120,14 @@ class ClusterUnderTest:
         scores, weight = scored.get(rule.name, (None, None))
         nobody = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
         is_concerned = concerns(rule, pod)
-        column = read_column(rule, pod, snapshot)
         return RuleVerdict(
-            is_concerned, is_concerned and rule.acts_on(pod), refused.get(rule.name, nobody), scores, weight, column
+            concerns=is_concerned,
+            acts=is_concerned and rule.acts_on(pod),
+            is_valve_open=is_valve_open(rule, pod, snapshot),
+            refused=refused.get(rule.name, nobody),
+            scores=scores,
+            weight=weight,
+            column=read_column(rule, pod, snapshot),
         )
 
     def _refused(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, BoolArray]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 from pathlib import Path
 
 import pytest
 
+from scheduler.errors import ConfigError
 from scheduler.sim.rule_tests.command import run_test_files
 from scheduler.sim.rule_tests.real import RealServer, find_prometheus
 from scheduler.sim.rule_tests.servers import EmbeddedServer, Server
@@ -203,3 +205,73 @@ def test_files_that_are_not_there(folder: Folder, tmp_path: Path) -> None:
     out = io.StringIO()
     assert run_test_files([tmp_path / "none.yaml"], EmbeddedServer(), out) == 1
     assert "none.yaml: cannot be read, got 'No such file or directory'" in out.getvalue()
+
+
+@pytest.mark.parametrize("is_real", [False, True], ids=["embedded", "real"])
+def test_metricsql_is_refused_by_name(folder: Folder, programs: Path, is_real: bool) -> None:
+    rules = RULES.replace("kind: Rules", "kind: Rules\ndialect: metricsql").replace(
+        "max by (node) (use)", "max(use) by (node) keep_metric_names"
+    )
+    (folder.path / "rules.yaml").write_text(rules)
+    server = RealServer(find_prometheus(programs, {})) if is_real else EmbeddedServer()
+    code, lines = folder.run("      - {at: 1m, expect: [{rule: hot, nodes: {a: 50}}]}\n", server)
+    assert code == 1
+    assert lines[1].startswith("  rules.yaml:5:3: signal 'use': MetricsQL that is no PromQL"), lines
+
+
+def test_an_open_valve_and_what_is_in_flight_are_told(folder: Folder) -> None:
+    rules = RULES.replace("clear: 70%}", "valve: 10%}").replace(
+        "range: [0, 1]}", "range: [0, 1], inflight: {cpu: request}}"
+    )
+    (folder.path / "rules.yaml").write_text(rules)
+    text = TEST.replace(
+        "tests:", "pods: [{name: new, node: a, requests: {cpu: 1}, placed: 80s, started: never}]\ntests:"
+    )
+    expect = "expect: [{rule: hot, nodes: {a: {refused: true}, b: 75}}]"
+    code, lines = folder.run(f"      - {{at: 90s, {SHOP}, {expect}}}\n", text=text)
+    assert code == 1
+    assert lines[3:6] == [
+        "      signal 'use': max by (node) (use)",
+        "      its valve is open: the rule only scores",
+        "      value 0.9 ratio and 0.25 in flight, fresh, 0s old",
+    ]
+    assert lines[-1] == "1 test, 4 expectations, 1 failed"
+
+
+def test_a_verdict_is_held(folder: Folder) -> None:
+    (folder.path / "rules.yaml").write_text(RULES.replace("clear: 70%}", "hold: 5m}"))
+    code, lines = folder.run(
+        f"""\
+      - {{at: 1m, {SHOP}, expect: [{{rule: hot, nodes: {{a: 50}}}}]}}
+      - {{at: 90s, {SHOP}, expect: [{{rule: hot, nodes: {{a: refused}}}}]}}
+      - {{at: 270s, {SHOP}, expect: [{{rule: hot, nodes: {{a: {{refused: true, value: 0.6}}}}}}]}}
+"""
+    )
+    assert code == 0, lines
+
+
+def test_no_prometheus_to_be_found(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="--real: no program `prometheus` in PATH"):
+        find_prometheus(None, {"PATH": str(tmp_path)})
+    with pytest.raises(ConfigError, match=r"--prometheus-dir .*: no program `prometheus` in it"):
+        find_prometheus(tmp_path, {})
+
+
+def test_a_prometheus_that_does_not_get_ready_shows_its_log(folder: Folder, tmp_path: Path) -> None:
+    program = tmp_path / "prometheus"
+    program.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(ConfigError, match="did not get ready, it has ended; the end of its log:\nout of order"):
+        folder.run("      - {at: 1m, expect: [{rule: hot, nodes: {a: 50}}]}\n", RealServer(program))
+
+
+def test_programs_and_folders_are_gone_after_a_run(folder: Folder, programs: Path, tmp_path: Path) -> None:
+    before = _children()
+    code, _ = folder.run(HYSTERESIS, RealServer(find_prometheus(programs, {}), tmp_path))
+    assert code == 0
+    assert _children() == before
+    assert not list(tmp_path.glob("vane-rules-test-*"))
+
+
+def _children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
