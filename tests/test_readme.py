@@ -79,13 +79,17 @@ def test_the_files_shown_can_be_read(tmp_path: Path) -> None:
         if "rules" in document:
             text = f"apiVersion: vane.dev/v1\nkind: Rules\n{block.text}"
             assert parse_rule_files({"README.yaml": text.encode()}, 1).rules
+        if "tenants" in document:
+            pack = CHECKOUT / "rules" / "node-utilisation.yaml"
+            text = f"apiVersion: vane.dev/v1\nkind: Rules\n{block.text}"
+            assert parse_rule_files({"README.yaml": text.encode(), "pack.yaml": pack.read_bytes()}, 1).tenants
         if document.get("kind") == "VaneConfiguration":
             file = tmp_path / "vane.yaml"
             file.write_text(block.text)
             settings = load({"config": str(file)}, {})
             assert settings.scheduler.profiles or settings.prometheus.servers
     configurations = ["VaneConfiguration", "VaneConfiguration"]
-    assert kinds == ["['rules', 'signals']", "['spec']", "Kustomization", *configurations]
+    assert kinds == ["['rules', 'signals']", "['tenants']", "['spec']", "Kustomization", *configurations]
 
 
 def test_the_shortened_pack_is_the_pack() -> None:
