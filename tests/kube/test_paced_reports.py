@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import msgspec
 import pytest
 
 from scheduler.kube.binder.messages import FailureReport, PodRef
-from scheduler.kube.binder.paced import MAX_PER_S, PacedReports, changes_only_text
+from scheduler.kube.binder.paced import APART_S, PacedReports, changes_only_text
 
 REFUSED = FailureReport(
     pod=PodRef(namespace="default", name="a", uid="a"),
@@ -61,34 +62,33 @@ class World:
             await asyncio.sleep(0)
 
 
-def test_no_second_sees_more_than_its_share_and_none_is_lost() -> None:
+def test_they_go_out_apart_and_none_is_lost() -> None:
     async def run() -> World:
         world = World()
-        for i in range(5 * MAX_PER_S + 1):
+        for i in range(201):
             world.paced.add(of(f"p{i}"))
         await world.run()
         return world
 
     world = asyncio.run(run())
     times = [at for at, _, _ in world.sent]
-    assert [uid for _, uid, _ in world.sent] == [f"p{i}" for i in range(5 * MAX_PER_S + 1)]
-    assert max(sum(start <= at < start + 1.0 for at in times) for start in times) == MAX_PER_S
-    assert times[-1] == pytest.approx(105.0)
+    assert [uid for _, uid, _ in world.sent] == [f"p{i}" for i in range(201)]
+    assert times[0] == 100.0, "the first goes at once"
+    assert all(later - earlier >= APART_S - 1e-9 for earlier, later in pairwise(times))
+    assert times[-1] == pytest.approx(100.0 + 200 * APART_S)
 
 
 def test_of_several_reports_on_one_pod_the_last_counts_and_a_bound_one_has_none() -> None:
     async def run() -> World:
         world = World()
-        for i in range(MAX_PER_S):
-            world.paced.add(of(f"p{i}"))
-        await world.run()
-        world.paced.add(of("a", "first"))
-        world.paced.add(of("b", "second"))
-        world.paced.add(of("a", "third"))
+        world.paced.add(of("first"))
+        world.paced.add(of("a", "one"))
+        world.paced.add(of("b", "two"))
+        world.paced.add(of("a", "three"))
         world.paced.discard("b")
         world.paced.discard("nobody")
         await world.run()
         return world
 
     world = asyncio.run(run())
-    assert [(uid, message) for _, uid, message in world.sent[MAX_PER_S:]] == [("a", "third")]
+    assert [(uid, message) for _, uid, message in world.sent] == [("first", "m"), ("a", "three")]

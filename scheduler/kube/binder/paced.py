@@ -7,12 +7,13 @@ their condition. Nothing acts on that text; new conditions and new reasons go at
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
 from scheduler.kube.binder.messages import FailureReport
 
-MAX_PER_S = 50
+APART_S = 0.025
+"""At most 40 a second go out, so that no more than 50 come in within any one, whatever holds some of them up."""
 
 
 def changes_only_text(report: FailureReport) -> bool:
@@ -25,7 +26,7 @@ def changes_only_text(report: FailureReport) -> bool:
 
 
 class PacedReports:
-    """Hands on reports in order of their Pods, at most `MAX_PER_S` within any one second; the last of a Pod counts."""
+    """Hands on reports in order of their Pods, `APART_S` seconds apart; of several on one Pod the last counts."""
 
     def __init__(
         self,
@@ -37,7 +38,7 @@ class PacedReports:
         self._clock = clock
         self._sleep = sleep
         self._waiting: OrderedDict[str, FailureReport] = OrderedDict()
-        self._sent_s: deque[float] = deque(maxlen=MAX_PER_S)
+        self._next_s = float("-inf")
         self._pump: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -54,8 +55,8 @@ class PacedReports:
     async def _run(self) -> None:
         while self._waiting:
             now_s = self._clock()
-            if len(self._sent_s) == MAX_PER_S and now_s - self._sent_s[0] < 1.0:
-                await self._sleep(1.0 - (now_s - self._sent_s[0]))
+            if now_s < self._next_s:
+                await self._sleep(self._next_s - now_s)
                 continue
-            self._sent_s.append(now_s)
+            self._next_s = now_s + APART_S
             self._submit(self._waiting.popitem(last=False)[1])
