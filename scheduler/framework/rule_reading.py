@@ -25,8 +25,14 @@ from scheduler.model.snapshot import Snapshot
 
 
 def concerns(rule: Rule, pod: PodInfo) -> bool:
-    """Whether the rule concerns a Pod, whether it acts or watches; one over cards, if the Pod asks for some."""
+    """Whether the rule concerns a Pod, whether it acts or watches.
+
+    One over cards does if the Pod asks for some, one that reads what a label of the Pod names if there is that label.
+    """
     if not rule.covers(pod.namespace, pod.labels):
+        return False
+    label = rule.pod_label if rule.calls is None else rule.calls.pod_label
+    if label and not pod.labels.get(label):
         return False
     return not rule.gpu_resources or n_cards(rule.gpu_resources, pod) > 0
 

@@ -11,7 +11,7 @@ from scheduler.framework.keyed_reading import called_pods
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.rule_events import NODE_ACTIONS, POD_ACTIONS
-from scheduler.framework.rule_reading import concerns, is_valve_open, read_tripped, read_unmeasured
+from scheduler.framework.rule_reading import concerns, is_valve_open, read_tripped, read_unmeasured, rules_on_trial
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
@@ -41,8 +41,7 @@ class SignalFilter(FilterPlugin):
         return _rejections(snapshot.signals.rules.rules, pod, snapshot, rows, acting=True)
 
     def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        on_trial = [rule for rule in snapshot.signals.rules.rules if rule.is_on_trial]
-        return _rejections(on_trial, pod, snapshot, rows, acting=False)
+        return _rejections(rules_on_trial(snapshot), pod, snapshot, rows, acting=False)
 
     def tally(
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]

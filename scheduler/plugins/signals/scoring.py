@@ -11,7 +11,7 @@ from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import question_of
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
-from scheduler.framework.rule_reading import concerns, read_column
+from scheduler.framework.rule_reading import concerns, read_column, rules_on_trial
 from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
@@ -40,8 +40,8 @@ class SignalScore(PreScorePlugin, ScorePlugin):
         return tuple(_term(rule, pod, snapshot) for rule in state)
 
     def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        on_trial = (rule for rule in snapshot.signals.rules.rules if rule.is_on_trial)
-        return tuple(_term(rule, pod, snapshot) for rule in on_trial if _scores(rule, pod) and not rule.acts_on(pod))
+        watching = [rule for rule in rules_on_trial(snapshot) if _scores(rule, pod) and not rule.acts_on(pod)]
+        return tuple(_term(rule, pod, snapshot) for rule in watching)
 
 
 def _scores(rule: Rule, pod: PodInfo) -> bool:
