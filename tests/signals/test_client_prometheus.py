@@ -17,6 +17,7 @@ from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData, WrongResultType
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.session import Bounds
 from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node
 from tests.signals.store_world import crossed
@@ -76,6 +77,8 @@ def test_queries_and_errors(prometheus: PrometheusServer) -> None:
         client_of(prometheus, max_series=2).query("node_load1")
     assert client.query("sum(node_load1) + avg(rate(node_load1[1m]))").warnings == (), "an info is no warning"
     assert len(client_of(prometheus, max_series=3).query("node_load1").series) == 3
+    brief = ClientSettings(prometheus.url, bounds=Bounds(read_s=1.75))
+    assert len(PrometheusClient(brief).query("node_load1", lookback_s=60.5).series) == 3, "fractions of a second"
 
 
 def until(ask: Callable[[], SignalAnswer], is_it: Callable[[SignalAnswer], bool], what: str) -> SignalAnswer:

@@ -12,7 +12,7 @@ from scheduler.signals.asking.query_errors import TooMuchData
 from tests.signals.scripted import Request, always, scripted, vector
 
 GOOD = vector([({"node": "a"}, "1")])
-ALWAYS = {"timeout": "4s", "limit": "101"}
+ALWAYS = {"timeout": "4000ms", "limit": "101"}
 
 
 def asked(flavor: Flavor, headers: Mapping[str, str]) -> Request:

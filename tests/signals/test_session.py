@@ -126,7 +126,7 @@ def test_the_query_goes_into_the_body_with_its_bounds() -> None:
     assert request.path == "/prefix/api/v1/query"
     assert request.form["query"].startswith("up{a='+&'}")
     assert {key: request.form[key] for key in request.form if key != "query"} == {
-        "timeout": "4s",
+        "timeout": "4000ms",
         "limit": "101",
         "lookback_delta": "60000ms",
         "partial_response": "false",

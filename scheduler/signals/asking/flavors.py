@@ -35,11 +35,16 @@ _HEADERS: Final = {Flavor.MIMIR: {"Cache-Control": "no-store"}}
 def parameters(flavor: Flavor, timeout_s: float, max_series: int, lookback_s: float | None) -> dict[str, str]:
     """Return the parameters beside the query; `max_series` and `lookback_s` as far as the server can bound them."""
     # One more than allowed: a truncated answer must not look like a complete one.
-    found = {"timeout": f"{timeout_s:g}s", "limit": str(max_series + 1), **_PARAMETERS[flavor]}
+    found = {"timeout": _duration(timeout_s), "limit": str(max_series + 1), **_PARAMETERS[flavor]}
     if lookback_s is not None:
         name = "max_lookback" if flavor is Flavor.VICTORIAMETRICS else "lookback_delta"
-        found[name] = f"{max(round(lookback_s * 1000), 1)}ms"
+        found[name] = _duration(lookback_s)
     return found
+
+
+def _duration(seconds: float) -> str:
+    """Write a duration in milliseconds: Prometheus refuses fractions in one."""
+    return f"{max(round(seconds * 1000), 1)}ms"
 
 
 def headers(flavor: Flavor) -> dict[str, str]:
