@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.framework.matching_pods import Clause, Match, MatchingPods
-from scheduler.model.arrays import BoolArray, FloatArray, IntArray
+from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.history import Question
 from scheduler.model.label_selectors import Selector, Term
 from scheduler.model.labels import ABSENT
@@ -42,7 +42,7 @@ class Emptied:
 
 def built_in_column(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn:
     """Return a built-in signal as it is for this Pod; without a Pod only where it does not depend on one."""
-    return SignalColumn(signal, built_in_values(signal, pod, snapshot), 0.0)
+    return SignalColumn(signal, _values(signal, pod, snapshot), 0.0)
 
 
 def built_in_values(
@@ -101,10 +101,12 @@ def summed(signal: Signal, of_rows: IntArray, nodes: NodeView) -> FloatArray:
     if codes is None:
         return np.full(nodes.n_rows, np.nan)
     # A node that is gone has no labels, and a row without the label reads the first entry: code -1.
-    places = codes - ABSENT
-    sums = np.bincount(places, weights=of_rows, minlength=1).astype(np.float64, copy=False)
+    # Most counts are of few nodes, so only those are summed.
+    some = np.flatnonzero(of_rows != 0)
+    n_codes = len(nodes.label_values(signal.label)) + 1
+    sums = np.bincount(codes[some] - ABSENT, weights=of_rows[some], minlength=n_codes).astype(np.float64, copy=False)
     sums[0] = np.nan
-    by_row: FloatArray = sums[places]
+    by_row: FloatArray = sums.take(codes - ABSENT)
     return by_row
 
 
@@ -128,7 +130,7 @@ def refused_now(
     signal, limits = read_signal(rule, snapshot), rule.filter
     if signal is None or limits is None:
         return None
-    values = built_in_values(signal, pod, snapshot, emptied)
+    values = _values(signal, pod, snapshot) if emptied is None else built_in_values(signal, pod, snapshot, emptied)
     refused = np.zeros(values.shape, dtype=np.bool_) if limits.max is None else values > limits.max
     return refused if limits.min is None else refused | (values < limits.min)
 
@@ -142,6 +144,13 @@ def label_mismatch(wanted: str | None, node_label: str, nodes: NodeView) -> Bool
         return np.ones(nodes.n_rows, dtype=np.bool_)
     mismatch: BoolArray = codes != code
     return mismatch
+
+
+def _values(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
+    """Return `built_in_values`, read-only: filter, score and record of one decision share them."""
+    same = _built_in(signal).same
+    like = None if pod is None or not same else (pod.namespace, *(pod.labels.get(key) for key in same))
+    return snapshot.once((signal.name, like), lambda: read_only(built_in_values(signal, pod, snapshot)))
 
 
 def _counts(built_in: BuiltIn, pod: PodInfo | None, snapshot: Snapshot) -> IntArray:

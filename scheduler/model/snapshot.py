@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from scheduler.model.state import ClusterState
 from scheduler.model.views import NodeView
 
 I = TypeVar("I")  # noqa: E741
+T = TypeVar("T")
 S = TypeVar("S", bound=np.generic)
 
 
@@ -82,6 +83,7 @@ class Snapshot:
         self._state = state
         self._epoch = state.epoch
         self._nodes = nodes
+        self._known: dict[Hashable, Any] = {}
         self.signals = signals
         self.now_s = now_s
 
@@ -89,7 +91,7 @@ class Snapshot:
     def nodes(self) -> NodeView:
         """The node columns; raises StaleSnapshotError once the world has moved on."""
         if self._state.epoch != self._epoch:
-            raise StaleSnapshotError(f"snapshot of epoch {self._epoch} used at epoch {self._state.epoch}")
+            raise self._stale()
         if self._nodes is None:
             self._nodes = NodeView(self._state.nodes)
         return self._nodes
@@ -110,6 +112,18 @@ class Snapshot:
         Pods elsewhere, of signals or of the clock that the key does not hold.
         """
         return self._state.row_memo.column(key, self._state.nodes, compute)
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` gives, called once for a key as long as nothing changes, on trial or for good.
+
+        The key has to say all that it depends on besides the snapshot.
+        """
+        if self._state.epoch != self._epoch:
+            raise self._stale()
+        if key not in self._known:
+            self._known[key] = compute()
+        found: T = self._known[key]
+        return found
 
     @property
     def catalog(self) -> Catalog:
@@ -158,9 +172,13 @@ class Snapshot:
         nodes.requested, nodes.n_pods = read_only(requested), read_only(n_pods)
         return Snapshot(self._state, self.signals, self.now_s, nodes)
 
+    def _stale(self) -> StaleSnapshotError:
+        return StaleSnapshotError(f"snapshot of epoch {self._epoch} used at epoch {self._state.epoch}")
+
     def _renew(self) -> None:
         self._epoch = self._state.epoch
         self._nodes = None
+        self._known = {}
 
     def detach(self) -> Snapshot:
         """Return a deep copy that lives on its own, for other threads and processes."""

@@ -139,3 +139,30 @@ def _picture(snapshot: Snapshot) -> tuple[object, ...]:
     pods = [sorted(pod.uid for pod in snapshot.pods_on(row)) for row in range(nodes.n_rows)]
     taken = sorted(snapshot.index(HostPorts).conflicting_rows("TCP", "0.0.0.0", 8080).tolist())
     return nodes.requested.tolist(), nodes.nonzero_requested.tolist(), nodes.n_pods.tolist(), pods, taken
+
+
+def test_what_is_worked_out_once_holds_until_something_changes() -> None:
+    state = cluster_of([make_node("a")])
+    snapshot = Snapshot(state, NO_SIGNALS, 0.0)
+    calls: list[int] = []
+
+    def n_pods() -> int:
+        calls.append(1)
+        return int(snapshot.nodes.n_pods[0])
+
+    assert [snapshot.once("n", n_pods) for _ in range(3)] == [0, 0, 0]
+    with snapshot.trial() as trial:
+        trial.place(make_pod("guest"), 0)
+        assert [snapshot.once("n", n_pods) for _ in range(2)] == [1, 1]
+    assert snapshot.once("n", n_pods) == 0
+    assert len(calls) == 3
+    state.place(make_pod("new"), 0)
+    with pytest.raises(StaleSnapshotError):
+        snapshot.once("n", n_pods)
+
+
+def test_a_snapshot_knows_its_moment_by_the_clock_of_pods() -> None:
+    state = cluster_of([make_node("a")])
+    state.unix_ahead_s = 1_700_000_000.0
+
+    assert Snapshot(state, NO_SIGNALS, 5.0).unix_s == 1_700_000_005.0
