@@ -37,6 +37,12 @@ def concerns(rule: Rule, pod: PodInfo) -> bool:
     return not rule.gpu_resources or n_cards(rule.gpu_resources, pod) > 0
 
 
+def rules_on_trial(snapshot: Snapshot) -> tuple[Rule, ...]:
+    """Return the rules that only watch all Pods, or some."""
+    rules = snapshot.signals.rules.rules
+    return snapshot.memo.get(("rules on trial",), (rules,), lambda: tuple(rule for rule in rules if rule.is_on_trial))
+
+
 def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
     """Return the rule's signal as it is for this Pod, None where it never had an answer.
 
@@ -64,6 +70,17 @@ def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArr
     """
     if rule.label_match is not None or read_signal(rule, snapshot) is not None:
         return refused_now(rule, pod, snapshot)
+    tripped, column = read_bits(rule, pod, snapshot), snapshot.signals.columns.get(rule.signal)
+    if tripped is None or column is None or column.signal.inflight is None:
+        return tripped
+    if rule.filter is None or rule.filter.max is None:
+        return tripped
+    # Comparisons with NaN are False: a node without a sample is not tripped.
+    return tripped | (with_inflight(column, snapshot).expected > rule.filter.max)
+
+
+def read_bits(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
+    """Return bool (n_rows,), where samples alone have tripped the rule; None without an answer in force."""
     column = snapshot.signals.columns.get(rule.signal)
     # Bits are of samples, or held: they stand as they are until all samples are too old.
     if column is None or column.freshness is Freshness.ABSENT:
@@ -71,11 +88,7 @@ def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArr
     keyed = keyed_signal(rule, snapshot)
     if keyed is not None:
         return None if pod is None else keyed_tripped(rule, keyed, pod, snapshot)
-    tripped = snapshot.signals.tripped.get(rule.name)
-    if tripped is None or column.signal.inflight is None or rule.filter is None or rule.filter.max is None:
-        return tripped
-    # Comparisons with NaN are False: a node without a sample is not tripped.
-    return tripped | (with_inflight(column, snapshot).expected > rule.filter.max)
+    return snapshot.signals.tripped.get(rule.name)
 
 
 def read_unmeasured(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:

@@ -173,9 +173,10 @@ class TestWorkloads:
         strict = RuleFilter(max=50.0, max_clear=50.0, missing=FilterMissing.REJECT)
         kept = Kept(Rule("r", "p99", filter=strict, score=FALLING, pod_label="app.kubernetes.io/name"))
         kept.publish(P99, workload("shop", "cart", a=10, c=90))
-        for stranger in (self.of("new"), make_pod(namespace="shop")):
-            assert kept.scores(stranger) == [50.0] * 5
-            assert kept.refused(stranger) == ""
+        assert kept.scores(self.of("new")) == [50.0] * 5
+        assert kept.refused(self.of("new")) == ""
+        assert not concerns(kept.rules.rules[0], make_pod(namespace="shop"))
+        assert kept.refused(make_pod(namespace="shop")) == ""
         assert kept.refused(self.of("cart")) == "bcde"
 
     def test_without_an_answer_a_strict_rule_refuses_whoever_has_a_workload(self) -> None:
@@ -259,7 +260,7 @@ class TestPairs:
         kept.publish(RTT, self.SAMPLES)
         assert kept.values(make_pod(labels={"calls-zone": "z2"})) == [20.0, 20.0, 2.0, None, None]
         assert kept.values(make_pod(labels={"calls-zone": "z9"})) == [None] * 5
-        assert kept.values(make_pod()) == [None] * 5
+        assert not concerns(kept.rules.rules[0], make_pod())
 
     def test_a_strict_rule_waits_for_nobody_who_is_not_there(self) -> None:
         strict = RuleFilter(max=50.0, max_clear=50.0, missing=FilterMissing.REJECT)
