@@ -31,6 +31,18 @@ def test_a_written_window_replaces_that_of_the_expression() -> None:
     assert rules_of("expr: 'max by (node) (recorded:x)', window: 1h30m").signals["cpu"].window_s == 5400.0
 
 
+@pytest.mark.parametrize("lag", ["time() - max by (node) (push_time_seconds)", "30", "scalar(replica_lag_seconds)"])
+def test_a_lag_is_by_the_keys_of_the_signal_or_one_for_all(lag: str) -> None:
+    assert rules_of(f"expr: max by (node) (x), lag: {lag}").signals["cpu"].lag == lag
+
+
+def test_a_lag_without_the_keys_of_the_signal_is_refused() -> None:
+    assert "lag: leaves no label that names the node" in refusal("expr: max by (node) (x), lag: time() - max(pushed)")
+    assert refusal("expr: max by (node) (x), lag: rate(x)")
+    lag = "time() - max_over_time(pushed) keep_metric_names"
+    assert rules_of(f"expr: max by (node) (x), lag: '{lag}'", "metricsql").signals["cpu"].lag == lag
+
+
 def test_a_server_is_a_name_of_the_configuration_where_that_is_known() -> None:
     known = frozenset({"long-term", "logs"})
     assert rules_of("expr: max by (node) (x)").signals["cpu"].server == ""

@@ -1,4 +1,4 @@
-"""What a signal asks: its `expr` in the `dialect` of the file, the `window` that it sees, and the `server` asked."""
+"""What a signal asks: `expr` and `lag` in the `dialect` of the file, the `window` seen, and the `server` asked."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from scheduler.model.rules import ByKind, Dialect
 from scheduler.signals.format.fields import Fields
 from scheduler.signals.format.joining import JoinedBy, join_fault
-from scheduler.signals.format.promql import Query, QueryFault, parse_query
+from scheduler.signals.format.promql import Query, parse_query
 from scheduler.signals.format.promql_lint import lint_query
 from scheduler.signals.format.report import Scope, got, is_broken, nearest
 from scheduler.signals.format.values import read_duration, read_text, read_word
@@ -28,21 +28,10 @@ def read_dialect(node: Node | None, scope: Scope) -> Dialect:
 def read_query(fields: Fields, joined: JoinedBy | None, *, is_reduced: bool) -> Query | None:
     """Return the expression; in MetricsQL also one that is no PromQL, after a warning."""
     by = joined.by if joined else None
-    node = fields.get("expr")
-    scope = fields.scope.inner("expr")
-    if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
-        expr: str | None = node.value  # a bare number is PromQL too
-    else:
-        expr = read_text(node, scope)
-    if expr is None or not isinstance(node, Scalar):
-        return None
-    query = parse_query(expr)
-    if isinstance(query, QueryFault):
-        if query.is_unread and scope.report.dialect is Dialect.METRICSQL:
-            scope.warning(node, f"no PromQL ({query.reason}), {_UNREAD}")
-            return Query(expr)
-        scope.problem_within(node, query.offset, query.message)
-        return None
+    node, scope = fields.get("expr"), fields.scope.inner("expr")
+    query = _read_promql(node, scope, _UNREAD)
+    if query is None or node is None or query.root is None:
+        return query
     if query.is_scalar and by not in (ByKind.CLUSTER, None):
         scope.problem(
             node, f"one number for all nodes, {got(node)}. Write `by: cluster`, or an expression with a series per node"
@@ -56,6 +45,37 @@ def read_query(fields: Fields, joined: JoinedBy | None, *, is_reduced: bool) -> 
         for warning in lint_query(query, joined.by, is_reduced=is_reduced):
             scope.warning(node, warning)
     return query
+
+
+def read_lag(fields: Fields, joined: JoinedBy | None) -> str:
+    """Return what says how many seconds behind the samples are, by the keys of the signal or for all; empty without."""
+    node, scope = fields.get("lag"), fields.scope.inner("lag")
+    query = _read_promql(node, scope, "left to the server as it stands")
+    if query is None or node is None:
+        return ""
+    if joined is not None and query.root is not None and not query.is_scalar:
+        fault = join_fault(query, joined)
+        if fault:
+            scope.problem(node, fault)
+    return query.expr
+
+
+def _read_promql(node: Node | None, scope: Scope, unread: str) -> Query | None:
+    """Return an expression; `unread` says what becomes of MetricsQL that is no PromQL."""
+    if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
+        expr: str | None = node.value  # a bare number is PromQL too
+    else:
+        expr = read_text(node, scope)
+    if expr is None or not isinstance(node, Scalar):
+        return None
+    query = parse_query(expr)
+    if isinstance(query, Query):
+        return query
+    if query.is_unread and scope.report.dialect is Dialect.METRICSQL:
+        scope.warning(node, f"no PromQL ({query.reason}), {unread}")
+        return Query(expr)
+    scope.problem_within(node, query.offset, query.message)
+    return None
 
 
 def read_window(fields: Fields, query: Query | None) -> float:

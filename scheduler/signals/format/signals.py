@@ -11,7 +11,7 @@ from scheduler.signals.format.built_in import is_built_in, read_built_in
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.keys import read_by
-from scheduler.signals.format.querying import read_query, read_server, read_window
+from scheduler.signals.format.querying import read_lag, read_query, read_server, read_window
 from scheduler.signals.format.report import Scope, got
 from scheduler.signals.format.smoothing import read_smoothing
 from scheduler.signals.format.values import Measure, read_duration, read_number, read_word
@@ -35,15 +35,13 @@ SIGNAL: Final = Shape(
         "inflight",
         "window",
         "smoothing",
+        "lag",
         "server",
         "workload",
         "pair",
     ),
     required=("expr",),
-    later={
-        "dialect": "a dialect per signal (dialect)",
-        "lag": "a written lag (lag)",
-    },
+    later={"dialect": "a dialect per signal (dialect)"},
     refused={"history": "history is the window of a count. Write `count: {same: [app], window: 1h}`"},
 )
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
@@ -105,6 +103,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
     query = read_query(fields, joined, is_reduced="reduce" in fields)
     window_s = read_window(fields, query)
     smoothing_s = read_smoothing(fields)
+    lag = read_lag(fields, joined)
     server = read_server(fields.get("server"), scope.inner("server"))
     if len(scope.report.problems) > n_problems or query is None or joined is None or unit is None:
         return Declared(key.value, where, None, unit, by)
@@ -122,6 +121,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         reduce=Reduce(reduce) if reduce else None,
         window_s=window_s,
         smoothing_s=smoothing_s,
+        lag=lag,
         server=server,
         dialect=scope.report.dialect,
         inflight=inflight,
