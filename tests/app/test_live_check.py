@@ -172,3 +172,49 @@ def _head(lines: list[str], word: str) -> str:
 
 def _without_time(line: str) -> str:
     return " ".join(word for word in line.split() if not word.endswith("ms"))
+
+
+KEYED = """apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  cards: {expr: 'max by (node, gpu) (card)', by: gpu, unit: percent}
+  latency: {expr: 'max by (node, app) (latency)', by: workload, workload: {label: app}}
+  rtt: {expr: 'max by (from, to) (rtt)', by: pair, pair: {from: from, to: to, label: topology.kubernetes.io/zone}}
+rules:
+  - {name: busy-cards, signal: cards, filter: {max: 90}}
+  - {name: slow-here, signal: latency, workload: app, score: {best: 0, worst: 1}}
+  - {name: far-away, signal: rtt, calls: {pod_label: zone}, score: {best: 0, worst: 1}}
+"""
+
+
+def test_signals_that_pods_read_by_a_key_of_their_own(
+    rules: Path, start_prometheus: StartPrometheus, api: KubeApi, control_plane: ControlPlane
+) -> None:
+    api.create_nodes(manifests.node(f"node-{i}", labels={"topology.kubernetes.io/zone": "a"}) for i in range(3))
+    rules.write_text(KEYED)
+    prometheus = start_prometheus(flags=["--web.enable-remote-write-receiver"])
+    now_ms = int(time.time() * 1000)  # noqa: TID251  # as above
+    series = [
+        {"__name__": "card", "node": "node-0", "gpu": "0"},
+        {"__name__": "card", "node": "node-0", "gpu": "1"},
+        {"__name__": "card", "node": "node-1", "gpu": "0"},
+        {"__name__": "latency", "node": "node-2", "app": "web"},
+        {"__name__": "latency", "node": "elsewhere", "app": "web"},
+        {"__name__": "rtt", "from": "a", "to": "b"},
+    ]
+    remote_write(prometheus.url, [(labels, now_ms, 0.5) for labels in series])
+
+    code, lines = check(rules, "--prometheus", prometheus.url, "--kubeconfig", str(control_plane.kubeconfig_path))
+    assert code == 0, lines
+    signals = {
+        line.split()[0]: _without_time(line) for line in lines[lines.index(_head(lines, "SERVER")) + 1 :] if line
+    }
+    assert signals["cards"] == "cards - 3 2/3 - 0s 3"
+    assert signals["latency"] == "latency - 2 1/3 unmapped 1 0s 2"
+    assert signals["rtt"] == "rtt - 1 - - 0s 1"
+    assert "busy-cards by Pod - - -" in lines
+    assert "slow-here - 1 1 7%" in lines
+    assert any(
+        '1 of 2 series name no node or domain of this cluster, as {app="web", node="elsewhere"}' in line
+        for line in lines
+    )
