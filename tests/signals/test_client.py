@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import email.utils
+import math
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from scheduler.errors import ConfigError
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient, check_prometheus_url
+from scheduler.signals.asking.ingest import parse_number
+from scheduler.signals.asking.session import parse_answer
 from tests.signals.scripted import always, scripted, vector
 
 DATE = email.utils.formatdate(1000.0, usegmt=True)
@@ -94,3 +99,31 @@ def test_the_time_of_evaluation_needs_no_wall_clock_of_ours(sample_time: float, 
         assert result.evaluated_at_s == pytest.approx(times[-1] - age_s)
     else:
         assert result.evaluated_at_s in times[:-1], "when it was sent"
+
+
+def read(text: str) -> float | str | None:
+    series = parse_answer(vector([({"node": "a"}, text)]).encode()).series
+    return series[0].value[1] if series[0].value else None
+
+
+@given(st.one_of(st.floats(allow_nan=False).map(repr), st.floats(allow_nan=False).map(str), st.text(max_size=8)))
+@example("NaN")
+@example("+Inf")
+@example("-Inf")
+@example("1e+06")
+@example("-0")
+@example("1_0")
+@example(" 1")
+@example("\u0661")
+def test_a_value_read_with_its_answer_is_the_one_read_later(text: str) -> None:
+    found = read(text)
+    assert found is not None
+    early, late = parse_number(found), parse_number(text)
+    assert (early is None) == (late is None)
+    assert early is None or late is None or early == late or (math.isnan(early) and math.isnan(late))
+
+
+def test_numbers_are_read_with_the_answer_unless_one_of_them_is_none() -> None:
+    assert read("0.25") == 0.25
+    mixed = parse_answer(vector([({"node": "a"}, "0.25"), ({"node": "b"}, "+Inf")]).encode()).series
+    assert [one.value for one in mixed] == [(1000.0, "0.25"), (1000.0, "+Inf")]

@@ -58,9 +58,9 @@ def test_queries_and_errors(prometheus: PrometheusServer) -> None:
     result = client.query("node_load1", lookback_s=60.0)
     assert before <= result.evaluated_at_s <= time.monotonic()
     assert {one.metric["instance"]: one.value[1] for one in result.series if one.value} == {
-        "n1": "0",
-        "n2": "1",
-        "n3": "2",
+        "n1": 0.0,
+        "n2": 1.0,
+        "n3": 2.0,
     }
     assert client.query("scalar(sum(node_load1))").is_scalar
     padding = " " * 100_000

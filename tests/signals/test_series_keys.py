@@ -82,7 +82,7 @@ def test_workloads_are_of_their_namespace_and_their_node() -> None:
     )
     ingested = ingest(P99, found, RESOLVER)
     assert ingested.drops == Drops(unmapped=3)
-    assert ingested.covered(NAMES) == {"a", "b"}
+    assert ingested.covered(RESOLVER) == {"a", "b"}
     assert triples(packed(P99, found)) == [("shop/cart", "a", 1.0), ("shop/cart", "b", 2.0), ("test/cart", "a", 9.0)]
 
 
@@ -99,7 +99,7 @@ def test_pairs_are_read_from_where_they_go_to() -> None:
     )
     ingested = ingest(RTT, found, RESOLVER)
     assert ingested.drops == Drops(unmapped=1)
-    assert ingested.covered(NAMES) == {"z1", "z2"}
+    assert ingested.covered(RESOLVER) == {"z1", "z2"}
     assert triples(packed(RTT, found)) == [("z1", "z1", 0.001), ("z1", "z2", 0.03), ("z2", "z1", 0.02)]
 
 
@@ -128,7 +128,7 @@ def test_an_answer_without_series() -> None:
     for one in (GPU, P99, RTT):
         ingested = ingest(one, [], RESOLVER)
         assert isinstance(ingested.keys, SeriesKeys)
-        assert ingested.covered(NAMES) == frozenset()
+        assert ingested.covered(RESOLVER) == frozenset()
         assert triples(ingested.keys.packed(ingested.values)) == []
 
 

@@ -125,7 +125,7 @@ class SignalAsker:
             self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
         everything, found = found, self._lag.without_stale(found, lags)
         self.lacks = lacks_of(everything, found)
-        covered = found.covered(resolver.identity.names)
+        covered = found.covered(resolver)
         is_suspect = self._is_suspect(covered, resolver, result)
         return SignalAnswer(
             signal=self.signal.name,

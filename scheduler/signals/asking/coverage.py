@@ -22,7 +22,7 @@ class Coverage:
         After `max_age_s` without a good answer nothing of it is in force any more, and the next answer sets the
         measure: an exporter may be taken off for good.
         """
-        if now_s - self.evaluated_at_s > max_age_s or self.keys <= covered:
+        if now_s - self.evaluated_at_s > max_age_s or self.keys is covered or self.keys <= covered:
             return False
         expected = self.keys if known is None else self.keys & known
         return len(expected & covered) < MIN_SHARE * len(expected)

@@ -44,10 +44,12 @@ class Ingested:
     def has_value(self) -> BoolArray:
         return ~np.isnan(self.values)
 
-    def covered(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the nodes or domains that have a value, the cluster as an empty string; `names` are the nodes'."""
+    def covered(self, resolver: NodeResolver) -> frozenset[str]:
+        """Return the nodes or domains that have a value, the cluster as an empty string."""
         if isinstance(self.keys, SeriesKeys):
-            return self.keys.covered(self.values, names)
+            return self.keys.covered(self.values, resolver.identity.names)
+        if self.keys is resolver.identity.names and self.has_value.all():
+            return resolver.known_names
         return frozenset(compress(self.keys, self.has_value.tolist()))
 
 
@@ -117,15 +119,13 @@ def _grouped(
 
 def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
     """Return float64 (n_series,), NaN where there is no number, and bool, True where the text is one."""
-    texts = [one.value[1] if one.value else "" for one in series]
-    samples, is_readable = np.full(len(texts), np.nan), np.ones(len(texts), dtype=np.bool_)
-    try:
-        if not _are_plain(texts):
-            raise ValueError
-        samples = np.fromiter(map(float, texts), dtype=np.float64, count=len(texts))
-    except ValueError:
-        for i, text in enumerate(texts):
-            number = parse_number(text)
+    given = [one.value[1] if one.value else "" for one in series]
+    samples, is_readable = np.full(len(given), np.nan), np.ones(len(given), dtype=np.bool_)
+    if set(map(type, given)) == {float}:
+        samples = np.array(given)
+    else:
+        for i, one in enumerate(given):
+            number = parse_number(one)
             if number is None:
                 is_readable[i] = False
             else:
@@ -134,14 +134,10 @@ def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
     return samples + 0.0, is_readable
 
 
-def _are_plain(texts: Sequence[str]) -> bool:
-    """Whether none holds what Python reads in a number and Prometheus does not write: looked for in all at once."""
-    joined = ",".join(texts)
-    return joined.isascii() and joined.isprintable() and "_" not in joined and " " not in joined
-
-
-def parse_number(text: str) -> float | None:
+def parse_number(text: float | str) -> float | None:
     """Return what Prometheus means by `text`, None where it is no number; Python alone would read more."""
+    if isinstance(text, float):
+        return text
     if "_" in text or not text.isascii() or text != text.strip():
         return None
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -94,4 +95,4 @@ class NodeResolver:
 
 def label_names(series: Iterable[Mapping[str, str]]) -> frozenset[str]:
     """Return the names of all labels that any of the series has."""
-    return frozenset().union(*series)
+    return frozenset(chain.from_iterable(series))

@@ -42,10 +42,19 @@ _ALERT: Final = re.compile(r"ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFIC
 
 
 class Series(msgspec.Struct, gc=False):
-    """One element of a vector; a native histogram has no `value`."""
+    """One element of a vector: its labels, and its time with its value, a number or the text of what may be one.
+
+    A native histogram has no `value`.
+    """
 
     metric: dict[str, str] = {}
-    value: tuple[float, str] | None = None
+    value: tuple[float, float | str] | None = None
+
+
+class _ReadSeries(Series, gc=False):
+    """One whose value has been read with its answer."""
+
+    value: tuple[float, float] | None = None
 
 
 class QueryAnswer(msgspec.Struct, gc=False):
@@ -88,6 +97,8 @@ class _Envelope(msgspec.Struct):
 
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
 _VECTOR: Final = msgspec.json.Decoder(list[Series])
+# Reads fewer texts as numbers than Prometheus writes, and no other; twice as fast as reading them later.
+_READ_VECTOR: Final = msgspec.json.Decoder(list[_ReadSeries], strict=False)
 _SCALAR: Final = msgspec.json.Decoder(tuple[float, str])
 
 
@@ -213,7 +224,7 @@ def parse_answer(body: bytes, date: str = "") -> QueryAnswer:
             raise BadAnswer(f"status {envelope.status!r}, {envelope.error_type}: {envelope.error}")
         kind = envelope.data.result_type
         if kind == "vector":
-            series = _VECTOR.decode(envelope.data.result)
+            series = _vector(envelope.data.result)
         elif kind == "scalar":
             series = [Series(value=_SCALAR.decode(envelope.data.result))]
         else:
@@ -230,6 +241,13 @@ def _n_samples(stats: msgspec.Raw) -> int | None:
     except MALFORMED_JSON:
         return None  # of a form of its own; nothing depends on it
     return None if found is None else found.samples.total_queryable_samples
+
+
+def _vector(result: msgspec.Raw) -> list[Series]:
+    try:
+        return list[Series](_READ_VECTOR.decode(result))
+    except MALFORMED_JSON:
+        return _VECTOR.decode(result)
 
 
 def _unix_seconds(date: str) -> float | None:
