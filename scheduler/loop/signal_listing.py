@@ -18,9 +18,10 @@ import numpy as np
 
 from scheduler.cluster.cache import Cache
 from scheduler.framework.rule_reading import read_column, read_tripped
+from scheduler.loop.keyed_listing import chosen_samples, tripped_samples
 from scheduler.loop.ports import Clock
 from scheduler.model.arrays import FloatArray, IntArray
-from scheduler.model.rules import ByKind, FilterMissing, Rule, Signal
+from scheduler.model.rules import KEYED, ByKind, FilterMissing, Mode, Rule, Signal
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
@@ -90,7 +91,7 @@ class SignalFigures(msgspec.Struct, frozen=True, array_like=True, tag="signal"):
 
 
 class RuleFigures(msgspec.Struct, frozen=True, array_like=True, tag="rule"):
-    """One rule as a whole; `n_refused` is -1 where that depends on the Pod."""
+    """One rule as a whole; `n_refused` is -1 where that depends on the Pod, `mode` enforce, canary or shadow."""
 
     name: str
     signal: str
@@ -105,7 +106,8 @@ class RuleFigures(msgspec.Struct, frozen=True, array_like=True, tag="rule"):
 class NodeFigures(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
     """Some nodes of one signal, in order; float64 each, NaN: no usable sample, or nothing in flight is counted.
 
-    `keys` are the values of the node label that joins signal and nodes; empty where the names do.
+    `keys` are the values of the node label that joins signal and nodes, workloads, or pairs of domains; empty where the
+    names say it all. Of cards a node has one entry for each.
     """
 
     signal: str
@@ -188,6 +190,9 @@ class SignalListing:
                 yield from self._nodes_of(signal, [rule for rule in rules.rules if rule.signal == signal.name])
 
     def _nodes_of(self, signal: Signal, rules: Sequence[Rule]) -> Iterator[Figures]:
+        if signal.by in KEYED:
+            yield from self._samples_of(signal, rules)
+            return
         column = _column_of(signal, self._now.snapshot)
         if column is None or column.values.shape != self._now.nodes.alive.shape:
             return
@@ -203,9 +208,24 @@ class SignalListing:
                 return  # nodes have come or gone between two slices: what the names stood for may be others now
             yield _verdict_figures(rule, rows, self._now.snapshot)
 
+    def _samples_of(self, signal: Signal, rules: Sequence[Rule]) -> Iterator[Figures]:
+        snapshot = self._now.snapshot
+        column, whole = snapshot.signals.keyed.get(signal.name), snapshot.signals.columns.get(signal.name)
+        if column is None or whole is None or whole.freshness is Freshness.ABSENT:
+            return
+        shown = chosen_samples(signal, column, snapshot.nodes, self._query.node, self._query.limit)
+        values, n_shown = column.values[shown.at], len(shown.at)
+        ages_s, inflight = np.full(n_shown, whole.age_s), np.full(n_shown, np.nan)
+        yield NodeFigures(signal.name, shown.names, shown.keys, values.tobytes(), ages_s.tobytes(), inflight.tobytes())
+        for rule in rules:
+            if rule.filter is not None:
+                verdicts = np.where(tripped_samples(column, rule.name, shown.at), Verdict.BEYOND, Verdict.PASSES)
+                yield VerdictFigures(rule.name, verdicts.astype(np.uint8).tobytes(), b"")
+
 
 def _signal_figures(signal: Signal, now: _Now) -> SignalFigures:
     nodes, column = now.nodes, _column_of(signal, now.snapshot)
+    is_read = signal.built_in is not None
     is_known = column is not None and column.values.shape == nodes.alive.shape
     return SignalFigures(
         name=signal.name,
@@ -213,13 +233,13 @@ def _signal_figures(signal: Signal, now: _Now) -> SignalFigures:
         key=signal.label or signal.by.value,
         unit=signal.unit.value,
         server=signal.server,
-        is_built_in=signal.built_in is not None,
+        is_built_in=is_read,
         interval_s=signal.interval_s,
         fresh_s=signal.fresh_s,
         max_age_s=signal.max_age_s,
         depends_on_pod=signal.depends_on_pod,
-        state=Freshness.ABSENT if column is None else column.freshness,
-        age_s=np.inf if column is None else column.age_s,
+        state=Freshness.FRESH if is_read else Freshness.ABSENT if column is None else column.freshness,
+        age_s=0.0 if is_read else np.inf if column is None else column.age_s,
         is_suspect=now.store.is_suspect(signal.name),
         n_nodes=nodes.n_alive,
         n_covered=int(np.count_nonzero(column.has_sample & nodes.alive)) if column is not None and is_known else 0,
@@ -235,7 +255,7 @@ def _rule_figures(rule: Rule, now: _Now) -> RuleFigures:
     return RuleFigures(
         name=rule.name,
         signal=rule.signal,
-        mode=rule.mode.value,
+        mode="canary" if rule.canary is not None and rule.mode is Mode.ENFORCE else rule.mode.value,
         weight=rule_weight(rule.weight, table) if rule.score is not None else 0.0,
         has_filter=rule.filter is not None,
         has_score=rule.score is not None,
@@ -266,8 +286,8 @@ def _depends_on_pod(rule: Rule, snapshot: Snapshot) -> bool:
 
 
 def _column_of(signal: Signal, snapshot: Snapshot) -> SignalColumn | None:
-    """Return the signal with what is in flight, None where every Pod reads another, or before the first rows."""
-    if signal.depends_on_pod:
+    """Return the signal with what is in flight, of one with two keys an overview; None for counts of other Pods."""
+    if signal.built_in is not None and signal.depends_on_pod:
         return None
     return read_column(Rule("", signal.name), None, snapshot)
 

@@ -122,7 +122,7 @@ def _signal(figures: SignalFigures, standing: Standing | None) -> dict[str, Any]
         "interval_s": figures.interval_s,
         "max_age_s": figures.max_age_s,
         "nodes": figures.n_nodes,
-        "covered": figures.n_covered,
+        "covered": None if figures.is_built_in and figures.depends_on_pod else figures.n_covered,
         "depends_on_pod": figures.depends_on_pod,
         "problems": [],
         "words": "",
@@ -207,7 +207,7 @@ def _lack(signal: SignalFigures, key: str, standing: Standing | None) -> Lack:
         return Lack.NO_ANSWER if math.isinf(signal.age_s) else Lack.TOO_OLD
     if standing is None or standing.last is None or standing.last.error:
         return Lack.UNKNOWN
-    return standing.lacks.get(key, Lack.NO_SERIES)
+    return Lack.UNKNOWN if signal.depends_on_pod else standing.lacks.get(key, Lack.NO_SERIES)
 
 
 def _said(rule: RuleFigures, verdict: int, score: float | None) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def _said(rule: RuleFigures, verdict: int, score: float | None) -> dict[str, Any
     if verdict != Verdict.PASSES:
         said = "refused" if verdict == Verdict.BEYOND else "refused, no sample"
         if rule.mode != "enforce" or rule.is_valve_open:
-            said = f"{said} ({'shadow' if rule.mode != 'enforce' else 'valve open'})"
+            said = f"{said} ({rule.mode if rule.mode != 'enforce' else 'valve open'})"
     return {"rule": rule.name, "verdict": said, "score": None if score is None else round(score, 3)}
 
 

@@ -46,7 +46,7 @@ def _signal(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[st
         signal["name"] + (f" @{signal['server']}" if signal["server"] else ""),
         signal["state"] + (", suspect" if signal["suspect"] else ""),
         _age(signal["age_s"]),
-        _NONE if signal["depends_on_pod"] else f"{signal['covered']}/{signal['nodes']}",
+        _NONE if signal["covered"] is None else f"{signal['covered']}/{signal['nodes']}",
         "+".join(refused) or _NONE,
         _wrong(signal, rules),
     )

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.loop.messages import SignalsAsked
+from scheduler.loop.messages import SignalAnswered, SignalsAsked
 from scheduler.loop.pages import HEALTH, MORE_SIGNALS, Pages
 from scheduler.loop.signal_listing import (
     NO_FIGURES,
@@ -22,6 +22,11 @@ from scheduler.loop.signal_listing import (
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
+from scheduler.signals.answers import SignalAnswer, signature
+from scheduler.signals.asking.ingest import ingest
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.series_keys import SeriesKeys
+from scheduler.signals.asking.session import Series
 from tests.builders import make_node
 from tests.loop.harness import Harness
 
@@ -134,3 +139,102 @@ def test_nodes_that_come_between_two_slices_end_the_verdicts_on_others(harness: 
         slices.append(more(pages))
     harness.list_nodes(*(make_node(name) for name in "zyx"))
     assert more(pages) == NO_FIGURES
+
+
+KEYED = """\
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  latency: {expr: "max by (node, app) (latency)", by: workload, workload: app, unit: s, interval: 10s, max_age: 40s}
+  card: {expr: "max by (node, gpu) (use)", by: gpu, interval: 10s, max_age: 40s}
+  hop:
+    expr: max by (src, dst) (rtt)
+    by: pair
+    pair: {label: zone, from: src, to: dst}
+    unit: s
+    interval: 10s
+    max_age: 40s
+  alike: {count: {same: [app]}}
+rules:
+  - {name: slow, signal: latency, workload: app, filter: {max: 500ms}}
+  - {name: full, signal: card, filter: {max: 90}}
+  - {name: far, signal: hop, calls: {labels: {app: db}}, score: {best: 0s, worst: 1s}}
+  - {name: spread, signal: alike, filter: {max: 2}}
+"""
+
+
+@pytest.fixture
+def keyed() -> Harness:
+    harness = Harness()
+    harness.list_nodes(*(make_node(name, labels={"zone": zone}) for name, zone in (("a", "z1"), ("b", "z2"))))
+    harness.list_pods()
+    harness.load_rules(KEYED)
+    return harness
+
+
+def measure(harness: Harness, name: str, *samples: tuple[dict[str, str], str]) -> None:
+    """Have Prometheus answer a signal with two keys."""
+    rules, identity = harness.world.signals.rules, harness.identities[-1]
+    signal = rules.signals[name]
+    found = ingest(signal, [Series(labels, (0.0, text)) for labels, text in samples], NodeResolver(identity))
+    assert isinstance(found.keys, SeriesKeys)
+    answer = SignalAnswer(
+        name,
+        signature(signal),
+        rules.generation,
+        signal.max_age_s,
+        harness.now_s,
+        identity_generation=identity.generation,
+        keyed=found.keys.packed(found.values),
+        n_series=len(samples),
+    )
+    harness.loop.apply(SignalAnswered(answer))
+
+
+def told(found: Sequence[Figures], signal: str) -> list[tuple[str, str, float]]:
+    shown = nodes_of(found, signal)
+    keys = shown.keys or [""] * len(shown.names)
+    return list(zip(shown.names, keys, np.frombuffer(shown.values).tolist(), strict=True))
+
+
+def verdicts(found: Sequence[Figures], rule: str) -> list[int]:
+    return next(list(one.verdicts) for one in found if isinstance(one, VerdictFigures) and one.rule == rule)
+
+
+def test_samples_of_signals_with_two_keys_are_shown_one_by_one(keyed: Harness) -> None:
+    measure(
+        keyed,
+        "latency",
+        ({"node": "a", "app": "web"}, "0.2"),
+        ({"node": "b", "app": "web"}, "0.9"),
+        ({"node": "a", "app": "db"}, "0.7"),
+    )
+    measure(keyed, "card", ({"node": "a", "gpu": "0"}, "95"), ({"node": "a", "gpu": "1"}, "5"))
+    measure(keyed, "hop", ({"src": "z1", "dst": "z2"}, "0.02"), ({"src": "z2", "dst": "z1"}, "0.03"))
+    found = ask(keyed, SignalsQuery(limit=2))
+    assert told(found, "latency") == [("b", "web", 0.9), ("a", "db", 0.7)]
+    assert verdicts(found, "slow") == [1, 1]
+    assert told(found, "card") == [("a", "", 95.0), ("a", "", 5.0)]
+    assert verdicts(found, "full") == [1, 0]
+    assert told(found, "hop") == [("z2", "z2 -> z1", 0.03), ("z1", "z1 -> z2", 0.02)]
+
+    of_a = ask(keyed, SignalsQuery(node="a"))
+    assert told(of_a, "latency") == [("a", "db", 0.7), ("a", "web", 0.2)]
+    assert told(of_a, "hop") == [("z1", "z1 -> z2", 0.02)]
+    signals = [one for one in found if isinstance(one, SignalFigures)]
+    assert {one.name: (one.state, one.depends_on_pod, one.n_covered) for one in signals} == {
+        "latency": (Freshness.FRESH, True, 2),
+        "card": (Freshness.FRESH, True, 1),
+        "hop": (Freshness.FRESH, True, 2),
+        "alike": (Freshness.FRESH, True, 0),
+    }
+
+    keyed.now_s += 41
+    assert not [one for one in ask(keyed, SignalsQuery(limit=2)) if isinstance(one, NodeFigures)]
+
+
+def test_nodes_that_are_gone_are_not_shown(keyed: Harness) -> None:
+    measure(keyed, "latency", ({"node": "a", "app": "web"}, "0.2"), ({"node": "b", "app": "web"}, "0.9"))
+    keyed.list_nodes(make_node("a", labels={"zone": "z1"}))
+    assert told(ask(keyed, SignalsQuery(limit=5)), "latency") == [("a", "web", 0.2)]
+    assert told(ask(keyed, SignalsQuery(node="b")), "latency") == []
