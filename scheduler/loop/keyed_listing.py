@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.keyed import KeyedColumn
 from scheduler.model.rules import ByKind, Signal
 from scheduler.model.views import NodeView
+
+MOST_SAMPLES: Final = 1_000
+"""As many of 100,000 take the deciding thread 1.5 ms."""
 
 
 class Samples(NamedTuple):
@@ -30,14 +33,14 @@ class Samples(NamedTuple):
 
 
 def chosen_samples(signal: Signal, column: KeyedColumn, nodes: NodeView, node: str, limit: int) -> Samples:
-    """Return the samples with the highest values, or those of one node."""
+    """Return the samples with the highest values, or those of one node; at most MOST_SAMPLES."""
     rows = _row_of_inner(column, nodes)
     candidates = np.flatnonzero(rows[column.inner] >= 0)
     if node:
         row = nodes.row_of(node)
         inner = -1 if row is None or row >= len(column.alignment) else int(column.alignment[row])
         candidates = candidates[column.inner[candidates] == inner]
-    at = _highest(column, candidates, len(candidates) if node else limit)
+    at = _highest(column, candidates, min(len(candidates) if node else limit, MOST_SAMPLES))
     names = [_name(signal, nodes, int(rows[inner])) for inner in column.inner[at]]
     return Samples(names, _keys(signal, column, names, at), at)
 
