@@ -6,6 +6,7 @@ Started by `app.refresher_link` as `python -m scheduler.app.refresher_process FD
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import pickle
@@ -290,6 +291,8 @@ def main(fd: int) -> None:
         process.append(RefresherProcess(start, begin[0].rules, wire))
         while early:
             process[0].receive(early.pop(0))
+        gc.collect()
+        gc.freeze()  # answers make garbage; what has been imported need not be looked through for it
         process[0].run(ended)
 
 
