@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import RuleFilesError
-from scheduler.model.rules import Dialect, FilterMissing, Rule, RuleSet, Signal, WeightSignal
+from scheduler.model.rules import Dialect, FilterMissing, Rule, RuleSet, Signal, Unit, WeightSignal
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.parsing import describe_by, lint_rule_files
 
@@ -26,6 +26,9 @@ _HEADER: Final = """\
 # Name this file under `rule_files` of your Prometheus. Then let each signal read what is recorded, and keep all else:
 #
 #   {name}: {{expr: {record}, …}}
+#
+# A recorded name no longer tells how far back it looks, so write the `window` that stands at each record, too: what is
+# in flight goes by it.
 #
 # What is recorded bears the time of the recording. A dead exporter shows only once Prometheus itself forgets its
 # samples (lookback, 5 minutes), or the expression does.
@@ -98,11 +101,17 @@ def _group(server: str, interval_s: float, signals: Sequence[Signal]) -> str:
     lines += [f"    interval: {interval}", "    rules:"]
     for signal in signals:
         lines += [
-            f"      # By {describe_by(signal)}" + (f", in {signal.unit}." if signal.unit != "none" else "."),
+            f"      # {_described(signal)}",
             f"      - record: {PREFIX}{signal.name}",
             *_field("expr", signal.expr),
         ]
     return "\n".join([*lines, ""])
+
+
+def _described(signal: Signal) -> str:
+    unit = f", in {signal.unit}" if signal.unit is not Unit.NONE else ""
+    window = f"; window: {duration_text(signal.window_s)}" if signal.window_s else ""
+    return f"By {describe_by(signal)}{unit}{window}"
 
 
 def _alert(signal: Signal, rules: Sequence[Rule]) -> str:

@@ -28,7 +28,7 @@ signals:
         - max by (node) (used)   # in bytes
   burn: {expr: scalar(burn), by: cluster}
   idle: {expr: max by (node) (idle)}
-  far: {expr: max by (node) (far), server: edge}
+  far: {expr: 'max by (node) (rate(far[2m]))', server: edge, unit: ratio}
 rules:
   - {name: hot, signal: use, filter: {max: 1, missing: reject}}
   - {name: quick, signal: fast, score: {best: 1, worst: 0}, weight: {signal: burn, points: [[0, 1], [1, 2]]}}
@@ -75,6 +75,12 @@ def test_what_is_recorded(programs: Path, exported: Path) -> None:
     assert recorded.keys() == {"vane:use", "vane:fast", "vane:free", "vane:burn", "vane:idle", "vane:far"}
     assert "`a\n  b`" in recorded["vane:use"]
     assert recorded["vane:fast"] == 'max by (node) (fast{path="\\\\w+", name="ä"})'
+
+
+def test_a_record_says_what_its_name_hides(exported: Path) -> None:
+    lines = exported.read_text().splitlines()
+    assert lines[lines.index("      - record: vane:far") - 1] == "      # By node, in ratio; window: 2m"
+    assert lines[lines.index("      - record: vane:burn") - 1] == "      # By cluster"
 
 
 def test_who_is_woken(exported: Path) -> None:
