@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -30,21 +30,12 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import default_chain
 from tests.builders import default_profile, make_node, make_pod, snapshot_of
 from tests.contracts.asking import told
-from tests.worlds import World, each_seed, random_world
+from tests.framework.shadow_worlds import Change, RuledWorld, ruled_world
+from tests.worlds import each_seed
 
 CHAIN = default_profile()
 N_DECISIONS = 10_000 if os.environ.get("SHADOWS") == "full" else 300
 NODES = [make_node(name) for name in "abcd"]
-
-Change = Callable[[Rule], Rule]
-
-
-def ruled(world: World, change: Callable[[Rule], Rule | None] = lambda rule: rule) -> Snapshot:
-    """Return a snapshot of the world with other rules; None drops one."""
-    state = world.state()
-    table = world.snapshot(state).signals
-    rules = tuple(rule for rule in map(change, table.rules.rules) if rule is not None)
-    return Snapshot(state, replace(table, rules=replace(table.rules, rules=rules)), 0.0)
 
 
 def decided(pod: PodInfo, snapshot: Snapshot) -> Decision | str:
@@ -62,27 +53,23 @@ def in_shadow(names: frozenset[str]) -> Change:
     return lambda rule: replace(rule, mode=Mode.SHADOW) if rule.name in names else rule
 
 
-def without(names: frozenset[str]) -> Callable[[Rule], Rule | None]:
+def without(names: frozenset[str]) -> Change:
     return lambda rule: None if rule.name in names else rule
 
 
-def names_of(world: World) -> list[str]:
-    return [rule.name for rule in world.snapshot().signals.rules.rules]
-
-
-def some_rules(random: Random, world: World) -> frozenset[str]:
-    names = names_of(world)
+def some_rules(random: Random, world: RuledWorld) -> frozenset[str]:
+    names = world.names
     return frozenset(random.sample(names, random.randint(1, len(names))))
 
 
 @each_seed(N_DECISIONS)
 def test_a_rule_in_shadow_changes_no_decision(random: Random) -> None:
-    world = random_world(random, min_nodes=1, max_nodes=12)
+    world = ruled_world(random)
     names = some_rules(random, world)
 
-    with_them = decided(world.pod, ruled(world, in_shadow(names)))
+    with_them = decided(world.pod, world.snapshot(in_shadow(names)))
 
-    assert said(with_them) == said(decided(world.pod, ruled(world, without(names))))
+    assert said(with_them) == said(decided(world.pod, world.snapshot(without(names))))
     if isinstance(with_them, Decision):
         assert not with_them.shadow_fault
         assert {shadow.rule for shadow in with_them.shadows} <= names
@@ -91,13 +78,14 @@ def test_a_rule_in_shadow_changes_no_decision(random: Random) -> None:
 
 @each_seed(300)
 def test_what_a_shadow_says_is_what_comes_about_once_the_rule_acts(random: Random) -> None:
-    world = random_world(random, min_nodes=1, max_nodes=12)
-    name = random.choice(names_of(world))
-    watched = decided(world.pod, ruled(world, in_shadow(frozenset((name,)))))
-    if isinstance(watched, str) or watched.nominated:
+    world = ruled_world(random)
+    name = random.choice(world.names)
+    watched = decided(world.pod, world.snapshot(in_shadow(frozenset((name,)))))
+    assert isinstance(watched, Decision)
+    if watched.nominated:
         return
 
-    acted = decide(world.pod, ruled(world), CHAIN)
+    acted = decide(world.pod, world.snapshot(), CHAIN)
 
     (shadow,) = [one for one in watched.shadows if one.rule == name] or [
         Shadow(name, 0, False, watched.row, 0.0)  # it had nothing to say of any node
@@ -113,14 +101,14 @@ def test_what_a_shadow_says_is_what_comes_about_once_the_rule_acts(random: Rando
 
 @each_seed(200)
 def test_a_canary_acts_on_its_pods_and_watches_the_others(random: Random) -> None:
-    world = random_world(random, min_nodes=1)
+    world = ruled_world(random)
     names = some_rules(random, world)
     canary = Canary(random.choice([10.0, 50.0, 90.0]), random.choice([(), ("default",), ("other",)]))
-    rules = ruled(world, lambda rule: replace(rule, canary=canary) if rule.name in names else rule)
+    rules = world.snapshot(lambda rule: replace(rule, canary=canary) if rule.name in names else rule)
 
     found = said(decided(world.pod, rules))
 
-    expected = ruled(world) if canary.takes(world.pod) else ruled(world, without(names))
+    expected = world.snapshot() if canary.takes(world.pod) else world.snapshot(without(names))
     assert found == said(decided(world.pod, expected))
 
 
