@@ -10,8 +10,9 @@ import pytest
 from scheduler.framework.built_in import built_in_values, label_mismatch
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Signal, Unit
 from scheduler.model.snapshot import Snapshot
+from scheduler.plugins.examples.team_nodes import TEAM
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod, pod_of
-from tests.worlds import TEAM, each_seed, random_world
+from tests.worlds import each_seed, random_world
 
 ZONES = ("a", "a", "b", "", "b")
 GIB = 2**30
