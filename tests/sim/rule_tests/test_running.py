@@ -98,6 +98,9 @@ def test_fading_by_the_age_of_the_samples(folder: Folder, programs: Path, is_rea
     code, lines = folder.run(
         f"""\
       - {{at: 1m, {SHOP}, expect: [{{rule: hot, nodes: {{a: 25, b: 75}}}}]}}
+      - {{at: 90s, {SHOP}, expect: [{{rule: hot, nodes: {{a: 25, b: 75}}}}]}}
+      - {{at: 105s, {SHOP}, expect: [{{rule: hot, nodes: {{a: 37.5, b: 62.5}}}}]}}
+      - {{at: 119s, {SHOP}, expect: [{{rule: hot, nodes: {{a: 49.1667, b: 50.8333}}}}]}}
       - {{at: 3m, {SHOP}, expect: [{{rule: hot, nodes: {{a: {{missing: true, score: 50}}}}}}]}}
 """,
         server,
