@@ -139,8 +139,8 @@ def _unused(rules: RuleSet) -> list[Problem]:
 
 
 def _signal_table(rules: RuleSet) -> list[str]:
-    head = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW", "SMOOTHING", "RANGE", "REDUCE")
-    rows = [
+    head: tuple[str, ...] = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW", "SMOOTHING", "RANGE", "REDUCE")
+    rows: list[tuple[str, ...]] = [
         (
             signal.name,
             describe_by(signal),
@@ -154,6 +154,9 @@ def _signal_table(rules: RuleSet) -> list[str]:
         )
         for signal in rules.asked.values()
     ]
+    servers = [signal.server for signal in rules.asked.values()]
+    if any(servers):
+        head, rows = (*head, "SERVER"), [(*row, name or "-") for row, name in zip(rows, servers, strict=True)]
     return table(head, rows)
 
 

@@ -169,3 +169,11 @@ def test_tenants_are_told_plainly(tmp_path: Path) -> None:
         "",
         "1 file, 0 problems, 1 warning, 1 signal, 0 rules, 3 tenants",
     ]
+
+
+def test_servers_are_shown_where_a_signal_names_one_and_are_taken_without_a_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD.replace("burn: {expr: sum(burn),", "burn: {expr: sum(burn), server: long-term,"))
+    code, lines = run(path)
+    assert code == 0
+    assert [line.split()[-1] for line in lines[:3]] == ["SERVER", "-", "long-term"]
