@@ -20,6 +20,8 @@ from scheduler.model.rules import (
     BuiltInKind,
     ByKind,
     Curve,
+    Effect,
+    EffectKind,
     FilterMissing,
     Match,
     Rule,
@@ -118,6 +120,14 @@ BUILT_IN = {
         Signal("gpus", "", by=ByKind.LABEL, label="zone", built_in=BuiltIn(BuiltInKind.REQUESTED, "nvidia.com/gpu")),
     )
 }
+INFLIGHT = {
+    "s0": Signal("s0", "up", unit=Unit.RATIO, inflight=Effect(EffectKind.REQUEST, "cpu")),
+    "s2": Signal(
+        "s2", "up", by=ByKind.LABEL, label="zone", unit=Unit.RATIO, inflight=Effect(EffectKind.CONSTANT, "cpu", 300.0)
+    ),
+}
+"""To which placed Pods add, on their node and in their zone."""
+
 _BLUE_WEB = Match(labels={"app": "web", TEAM: "blue"})
 BUILT_IN_RULES = (
     Rule("one-mate", "mates", filter=RuleFilter(max=1.0), score=RuleScore(Curve((0.0, 10.0), (100.0, 0.0)))),
@@ -182,11 +192,13 @@ class World:
     def _signals(self, n_rows: int) -> SignalTable:
         """Return the table; rows of Pods on unknown nodes have no sample. `load` is cluster-wide."""
         names = [f"s{i}" for i in range(len(self.samples))]
-        signals = {name: Signal(name, "up") for name in [*names, "load"]}
+        signals = {name: INFLIGHT.get(name, Signal(name, "up")) for name in [*names, "load"]}
         padding = (float("nan"),) * (n_rows - len(self.nodes))
         values = {name: np.array(column + padding) for name, column in zip(names, self.samples, strict=True)}
         values["load"] = np.full(n_rows, 0.5)
-        columns = {name: SignalColumn(signals[name], column, self.age_s) for name, column in values.items()}
+        columns = {
+            name: SignalColumn(signals[name], column, self.age_s, as_of_unix_s=0.0) for name, column in values.items()
+        }
         rules = [
             Rule(
                 f"r{i}",

@@ -74,7 +74,7 @@ class Question:
         return pod.usage[0].get(self.effect.resource, 0)
 
 
-class _Times:
+class PodTimes:
     """When Pods were bound and first ran, as columns over slots; a free slot belongs to a Pod seen long ago."""
 
     def __init__(self) -> None:
@@ -91,6 +91,15 @@ class _Times:
             self._slots[pod.uid] = slot
         self.pods[slot] = (pod, row)
         self.running_s[slot], self.bound_s[slot] = pod.running_s, pod.bound_s
+
+    def entries(self) -> dict[str, tuple[PodInfo, int, float, float]]:
+        """Return (Pod, row, running, bound) by UID, wherever they stand."""
+        found = ((uid, slot, self.pods[slot]) for uid, slot in self._slots.items())
+        return {
+            uid: (*entry, float(self.running_s[slot]), float(self.bound_s[slot]))
+            for uid, slot, entry in found
+            if entry is not None
+        }
 
     def take(self, uid: str) -> PodInfo:
         slot = self._slots.pop(uid)
@@ -135,9 +144,9 @@ class InflightPods(Index):
     """
 
     def __init__(self) -> None:
-        self._times = _Times()
+        self._times = PodTimes()
         self._sums: dict[Question, IntArray] = {}
-        self._n_rows = 64
+        self._width = 64
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
         self._times.put(pod, row)
@@ -164,13 +173,21 @@ class InflightPods(Index):
         self._widen(n_rows)
         sums = self._sums.pop(question, None)
         if sums is None:
-            sums = np.zeros(self._n_rows, dtype=np.int64)
+            sums = np.zeros(self._width, dtype=np.int64)
             for pod, row, share in self._times.unseen(question):
                 sums[row] += share * question.amount(pod)
         self._sums[question] = sums
         if len(self._sums) > _CAPACITY:
             del self._sums[next(iter(self._sums))]
         return read_only(sums[:n_rows])
+
+    def below(self, question: Question, priority: int, n_rows: int) -> IntArray:
+        """Return int64 (n_rows,): the part of `on_rows` that is of Pods of lower priority; counted now."""
+        sums = np.zeros(n_rows, dtype=np.int64)
+        for pod, row, share in self._times.unseen(question):
+            if pod.priority < priority:
+                sums[row] += share * question.amount(pod)
+        return sums
 
     def _add(self, pod: PodInfo, row: int, sign: int) -> None:
         self._widen(row + 1)
@@ -180,10 +197,10 @@ class InflightPods(Index):
                 sums[row] += sign * share * question.amount(pod)
 
     def _widen(self, n_rows: int) -> None:
-        if n_rows <= self._n_rows:
+        if n_rows <= self._width:
             return
-        self._n_rows = max(2 * self._n_rows, n_rows)
+        self._width = max(2 * self._width, n_rows)
         for question, sums in self._sums.items():
-            wider = np.zeros(self._n_rows, dtype=np.int64)
+            wider = np.zeros(self._width, dtype=np.int64)
             wider[: len(sums)] = sums
             self._sums[question] = wider

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from scheduler.framework.inflight import SHARES, InflightPods, Question
@@ -22,7 +24,8 @@ def with_inflight(column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
     signal, index = column.signal, snapshot.index(InflightPods)
     n_rows = snapshot.nodes.n_rows
     if signal.by is ByKind.LABEL:
-        return column.beside(_of_domains(signal, question, snapshot))
+        sums = sums_of(column, snapshot)
+        return column if sums is None else column.beside(sums.without(np.zeros_like(sums.amounts)))
 
     def added(rows: Rows) -> FloatArray:
         # On one node nothing but its own Pods and its allocatable matters, so that rows can be renewed one by one.
@@ -47,19 +50,49 @@ def question_of(column: SignalColumn, snapshot: Snapshot) -> Question | None:
 _NOTHING_LEARNED: dict[tuple[str, str], int] = {}
 
 
-def _of_domains(signal: Signal, question: Question, snapshot: Snapshot) -> FloatArray:
-    """Return what is in flight in each row's domain, over all its nodes; nothing where the node has no domain."""
-    nodes = snapshot.nodes
-    codes = nodes.label_codes(signal.label)
+@dataclass(frozen=True, slots=True, eq=False)
+class InflightSums:
+    """What a column's in-flight part is made of, int64 (n_rows,) each: amounts times SHARES, and allocatable.
+
+    By node label each row has those of its whole domain, and zeros where the node has none.
+    """
+
+    signal: Signal
+    question: Question
+    amounts: IntArray
+    allocatable: IntArray
+
+    def without(self, gone: IntArray) -> FloatArray:
+        """Return float64 (n_rows,), what is in flight where each row misses what is gone from it."""
+        return _in_unit(self.signal, self.amounts - gone, self.allocatable)
+
+
+def sums_of(column: SignalColumn, snapshot: Snapshot) -> InflightSums | None:
+    """Return the sums as they are now, not to be written; None where placed Pods add nothing to the signal."""
+    question = question_of(column, snapshot)
+    if question is None:
+        return None
+    signal, nodes = column.signal, snapshot.nodes
+    amounts = snapshot.index(InflightPods).on_rows(question, nodes.n_rows)
+    allocatable = _allocatable(signal, snapshot)
+    if signal.by is not ByKind.LABEL:
+        return InflightSums(signal, question, amounts.copy(), allocatable)
+    return InflightSums(
+        signal, question, _by_domain(amounts, signal, snapshot), _by_domain(allocatable, signal, snapshot)
+    )
+
+
+def _by_domain(column: IntArray, signal: Signal, snapshot: Snapshot) -> IntArray:
+    """Return int64 (n_rows,): the sum over each row's domain, zero where the node has none."""
+    codes = snapshot.nodes.label_codes(signal.label)
     if codes is None:
-        return np.zeros(nodes.n_rows)
-    n_codes = int(codes.max(initial=-1)) + 1
-    # One entry more: what has no domain adds to nobody.
-    amounts, allocatable = np.zeros(n_codes + 1, dtype=np.int64), np.zeros(n_codes + 1, dtype=np.int64)
-    np.add.at(amounts, codes, snapshot.index(InflightPods).on_rows(question, nodes.n_rows))
-    np.add.at(allocatable, codes, _allocatable(signal, snapshot))
-    amounts[-1] = 0
-    return _in_unit(signal, amounts, allocatable)[codes]
+        return np.zeros(len(column), dtype=np.int64)
+    # One entry more: code -1, a node without the label, adds to the last, which is nobody's.
+    sums = np.zeros(int(codes.max(initial=-1)) + 2, dtype=np.int64)
+    np.add.at(sums, codes, column)
+    sums[-1] = 0
+    summed: IntArray = sums[codes]
+    return summed
 
 
 def _allocatable(signal: Signal, snapshot: Snapshot) -> IntArray:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from scheduler.framework.inflight import PodTimes
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
 
@@ -131,6 +132,9 @@ class _Reader:
         return self._follows and isinstance(value, np.ndarray) and not value.any()
 
     def _within(self, value: Any) -> Any:
+        if isinstance(value, PodTimes):
+            # In which slot a Pod stands says nothing.
+            return self._within(value.entries())
         if isinstance(value, Mapping):
             held: dict[Hashable, Any] = {key: self.bits(one) for key, one in value.items() if not self._is_void(one)}
             is_ordered = not self._is_unordered and any(isinstance(one, PodInfo) for one in value.values())

@@ -37,7 +37,7 @@ class SignalFilter(FilterPlugin):
 
     def filter(self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         if state is not None:
-            return state.rejections(pod, snapshot, rows, _CODE)
+            return state.rejections(rows, _CODE)
         return _rejections(snapshot.signals.rules.rules, pod, snapshot, rows, acting=True)
 
     def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
@@ -46,7 +46,7 @@ class SignalFilter(FilterPlugin):
     def tally(
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
     ) -> Tally | None:
-        """Count what built-in signals read; all else that rules say stands, whoever leaves."""
+        """Count what built-in signals read, and what is in flight; all else that rules say stands, whoever leaves."""
         acting = _concerning(snapshot.signals.rules.rules, pod, snapshot, acting=True)
         called = [match for rule in acting if (match := called_pods(rule, pod)) is not None]
         if any(match.holds(one) for match in called for one in pods):

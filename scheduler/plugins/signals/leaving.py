@@ -1,9 +1,9 @@
-"""What rules refuse while Pods leave nodes or come to them: counts follow, all other verdicts stand.
+"""What rules refuse while Pods leave nodes or come to them: what counts Pods follows, all other verdicts stand.
 
-A built-in signal is of the Pods that are there, so a node may pass with one Pod more and not with two, or with a
-Pod that stays and not without it. With a window, who is pushed aside is taken for gone here, though it will count until
-the window has passed: a limit from below may spare a node that way, and is never missed. Measured samples change with
-no Pod that preemption moves.
+What is in flight on a node goes with its Pods. A built-in signal is of the Pods that are there, so a node may pass with
+one Pod more and not with two, or with a Pod that stays and not without it. With a window, who is pushed aside is taken
+for gone here, though it will count until the window has passed: a limit from below may spare a node that way, and is
+never missed. Measured samples change with no Pod that preemption moves.
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduler.framework.built_in import Emptied, amounts, counted_pods, read_signal, refused_now
+from scheduler.framework.inflight import InflightPods
+from scheduler.framework.inflight_column import sums_of
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import Tally
+from scheduler.framework.rule_reading import read_bits
 from scheduler.framework.status import Code, Rejection
-from scheduler.model.arrays import IntArray, Rows
+from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import BuiltIn, BuiltInKind, Rule
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.disruption_budgets import UsageByPriority
+
+RefusedWithout = Callable[[IntArray], BoolArray | None]
+"""What has left each row, int64 (n_rows,), in; what is refused then, bool (n_rows,), out; None: nobody."""
 
 Verdicts = Callable[[Rule, PodInfo, Snapshot], Sequence[Rejection]]
 """What a rule says of all rows as things are."""
@@ -31,21 +37,21 @@ Verdicts = Callable[[Rule, PodInfo, Snapshot], Sequence[Rejection]]
 class RulesWithout:
     """State for Filter: `standing` are the rejections, over all rows, that no Pod's leaving changes.
 
-    `counting` are the rules that count, with int64 (n_rows,), what lies on each row with all Pods there; `gone`, int64
-    (n_counts, n_rows), has left of that.
+    `counting` are the rules that count, each with what it refuses once some of what it counts has left the rows;
+    `gone`, int64 (n_counts, n_rows), is how much.
     """
 
     standing: tuple[Rejection, ...]
-    counting: tuple[tuple[Rule, IntArray], ...]
+    counting: tuple[tuple[Rule, RefusedWithout], ...]
     gone: IntArray
 
     def without(self, gone: IntArray) -> RulesWithout:
         return replace(self, gone=gone)
 
-    def rejections(self, pod: PodInfo, snapshot: Snapshot, rows: Rows, code: Code) -> list[Rejection]:
+    def rejections(self, rows: Rows, code: Code) -> list[Rejection]:
         found = [replace(one, mask=one.mask[rows]) for one in self.standing]
-        for (rule, before), gone in zip(self.counting, self.gone, strict=True):
-            refused = refused_now(rule, pod, snapshot, Emptied(before, before - gone))
+        for (rule, refused_without), gone in zip(self.counting, self.gone, strict=True):
+            refused = refused_without(gone)
             if refused is not None:
                 found.append(Rejection(refused[rows], code, rejected_by(rule), rule.name))
         return found
@@ -56,24 +62,65 @@ def tally_of(
 ) -> Tally:
     """Return what follows the leaving of some Pods, for the rules that act for the Pod to place."""
     standing: list[Rejection] = []
-    counting: list[tuple[Rule, IntArray]] = []
+    counting: list[tuple[Rule, RefusedWithout]] = []
     each: list[list[int]] = []
     below: list[IntArray] = []
     for rule in rules:
-        signal = read_signal(rule, snapshot)
         said = verdicts(rule, pod, snapshot)
-        if signal is None or signal.built_in is None or signal.built_in.kind is BuiltInKind.ALLOCATABLE:
+        counted = _counted_by(rule, pod, snapshot, pods)
+        if counted is None:
             standing += said
             continue
         standing += [one for one in said if one.reason != rejected_by(rule)]
-        counting.append((rule, amounts(signal, pod, snapshot).copy()))
-        each.append(_each(signal.built_in, pod, pods))
-        below.append(_below(signal.built_in, pod, snapshot))
+        counting.append((rule, counted.refused))
+        each.append(counted.each)
+        below.append(counted.below)
     n_rows = snapshot.nodes.n_rows
     counts = np.array(each, dtype=np.int64).reshape(len(each), len(pods))
     lower = np.array(below, dtype=np.int64).reshape(len(below), n_rows)
     state = RulesWithout(tuple(standing), tuple(counting), np.zeros_like(lower))
     return Tally(counts, lower, state.without)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """One rule's part of a Tally, and what it refuses without some of that."""
+
+    each: list[int]
+    below: IntArray
+    refused: RefusedWithout
+
+
+def _counted_by(rule: Rule, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> _Counted | None:
+    """Return what a rule counts of Pods, None where its verdict is the same whoever is there."""
+    signal = read_signal(rule, snapshot)
+    if signal is None:
+        return _counted_in_flight(rule, pod, snapshot, pods)
+    built_in = signal.built_in
+    if built_in is None or built_in.kind is BuiltInKind.ALLOCATABLE:
+        return None
+    before = amounts(signal, pod, snapshot).copy()
+    return _Counted(
+        _each(built_in, pod, pods),
+        _below(built_in, pod, snapshot),
+        lambda gone: refused_now(rule, pod, snapshot, Emptied(before, before - gone)),
+    )
+
+
+def _counted_in_flight(rule: Rule, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> _Counted | None:
+    column, limits = snapshot.signals.columns.get(rule.signal), rule.filter
+    tripped = read_bits(rule, pod, snapshot)
+    if column is None or tripped is None or limits is None or limits.max is None:
+        return None
+    sums = sums_of(column, snapshot)
+    if sums is None:
+        return None
+    question, highest, bits = sums.question, limits.max, tripped
+    return _Counted(
+        [question.share(one.running_s, one.bound_s) * question.amount(one) for one in pods],
+        snapshot.index(InflightPods).below(question, pod.priority, snapshot.nodes.n_rows),
+        lambda gone: bits | (column.values + sums.without(gone) > highest),
+    )
 
 
 def rejected_by(rule: Rule) -> str:
