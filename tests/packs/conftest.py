@@ -10,7 +10,7 @@ from tests.support.prometheus import PrometheusServer, import_samples
 
 
 def _joined(*packs: str) -> str:
-    """Return the recordings of some packs as one; none has a metric of another."""
+    """Return the recordings of some packs as one; none has a series of another."""
     texts = [(DATA / f"{pack}.om").read_text() for pack in packs]
     return "".join(text.removesuffix("# EOF\n") for text in texts) + "# EOF\n"
 

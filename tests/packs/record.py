@@ -2,7 +2,7 @@
 
 Each file holds what the exporters of a pack expose, with their names, labels and units, as Prometheus stores it
 after the usual relabelling; long label values are shortened. The loads are chosen so that every verdict of the pack
-occurs: `test_verdicts` says which.
+occurs: `test_verdicts` says which. What another pack has recorded already a pack reads there (`READS`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ UTILISATION = {
 # How the busy part of the CPU time is spent.
 MODES = {"user": 0.7, "system": 0.2, "softirq": 0.06, "iowait": 0.03, "irq": 0.01, "nice": 0.0, "steal": 0.0}
 
-# Envoy's buckets in milliseconds, and those that OpenTelemetry recommends in seconds.
+# Envoy's and Linkerd's buckets in milliseconds, and those that OpenTelemetry recommends in seconds.
 ISTIO_MS = "0.5 1 5 10 25 50 100 250 500 1000 2500 5000 10000 30000 60000 300000 600000 1800000 3600000".split()
+LINKERD_MS = "1 2 3 4 5 10 20 30 40 50 100 200 300 400 500 1000 2000 3000 4000 5000 10000 20000 30000".split()
 OTEL_S = "0.005 0.01 0.025 0.05 0.075 0.1 0.25 0.5 0.75 1 2.5 5 7.5 10".split()
 # Requests a second by the bucket that they end in: the 99th percentile lies in the middle of the slower one.
 ISTIO_REQUESTS = {
@@ -50,6 +51,27 @@ OTEL_REQUESTS: dict[str, dict[str, float]] = {
     "zone-b": {"0.25": 98.0, "0.5": 2.0},
     "zone-c": {},
 }
+
+# Where the one Pod of each zone runs, and what a Deployment of Linkerd's serves on other nodes.
+SERVING = {"zone-a": "node-1", "zone-b": "node-3", "zone-c": "node-5"}
+LINKERD_REQUESTS = {
+    "node-2": {"40": 98.0, "50": 2.0},
+    "node-4": {"200": 98.0, "300": 2.0},
+    "node-6": {"500": 98.0, "1000": 2.0},
+}
+
+# Seconds from zone to zone; 0 is a probe without an answer.
+ROUND_TRIPS = {
+    ("zone-a", "zone-a"): 0.0005,
+    ("zone-b", "zone-a"): 0.01,
+    ("zone-c", "zone-a"): 0.055,
+    ("zone-a", "zone-b"): 0.01,
+    ("zone-b", "zone-b"): 0.0004,
+    ("zone-c", "zone-b"): 0.0,
+}
+
+# Cores that Pods on a node of 4 ask for; those of Pods that have ended are told apart by their phase alone.
+REQUESTED_CORES = {"node-1": 2.6, "node-2": 3.4, "node-3": 2.4, "node-4": 3.2, "node-5": 2.4}
 
 # Node, the label that names it, and its cards: utilisation in percent, framebuffer used and free in MiB.
 GPUS = (
@@ -137,6 +159,9 @@ def service_latency() -> Recording:
             "http_route": "/cart",
             "instance": f"checkout-{zone}",
             "job": "shop/checkout",
+            "k8s_namespace_name": "shop",
+            "k8s_node_name": SERVING[zone],
+            "service_name": "checkout",
             "url_scheme": "http",
         }
         recording.histogram("http_server_request_duration_seconds", labels, OTEL_S, requests)
@@ -144,21 +169,82 @@ def service_latency() -> Recording:
 
 
 def istio_labels(zone: str, code: str) -> dict[str, str]:
-    """Return the labels of a sidecar's metrics; the zone was added when it was scraped."""
+    """Return the labels of a sidecar's metrics; the zone and the node were added when it was scraped."""
     return {
         "connection_security_policy": "mutual_tls",
+        "destination_canonical_service": "checkout",
         "destination_service": "checkout.shop.svc.cluster.local",
         "destination_service_name": "checkout",
         "destination_service_namespace": "shop",
         "destination_workload": "checkout",
+        "destination_workload_namespace": "shop",
+        "node": SERVING[zone],
         "pod": f"checkout-{zone}",
         "reporter": "destination",
         "request_protocol": "http",
         "response_code": code,
         "response_flags": "-",
-        "source_workload": "web",
         "topology_kubernetes_io_zone": zone,
     }
+
+
+def workload_latency() -> Recording:
+    """Linkerd's histograms of the Pods of one Deployment, five minutes, inbound and outbound."""
+    recording = Recording(length_s=300, step_s=60)
+    for node, requests in LINKERD_REQUESTS.items():
+        labels = {"deployment": "web", "job": "linkerd-proxy", "namespace": "shop", "node": node, "pod": f"web-{node}"}
+        recording.histogram("response_latency_ms", {**labels, "direction": "inbound"}, LINKERD_MS, requests)
+        recording.histogram("response_latency_ms", {**labels, "direction": "outbound"}, LINKERD_MS, {"1": 100.0})
+    return recording
+
+
+def zone_latency() -> Recording:
+    """blackbox_exporter's pings from zone to zone, one minute."""
+    recording = Recording(length_s=60)
+    for (source, target), seconds in ROUND_TRIPS.items():
+        labels = {
+            "destination_zone": target,
+            "instance": f"gateway-{target}",
+            "job": f"zone-latency-{source}",
+            "source_zone": source,
+        }
+        for phase, share in (("resolve", 0.1), ("rtt", 1.0), ("setup", 0.2)):
+            recording.gauge("probe_icmp_duration_seconds", {**labels, "phase": phase}, seconds * share)
+    return recording
+
+
+def kubelet() -> Recording:
+    """The kubelet's cAdvisor and kube-state-metrics, two and a half minutes: the loads of node_utilisation."""
+    recording = Recording(length_s=150)
+    for node, use in zip((name for name, _, _ in NODES), UTILISATION.values(), strict=False):
+        cpu_use, memory_use = use
+        target = {"instance": f"{node}:10250", "job": "kubelet", "metrics_path": "/metrics/cadvisor", "node": node}
+        for group, share in (("/", 1.0), ("/kubepods.slice", 0.8)):
+            labels = {**target, "id": group}
+            recording.counter("container_cpu_usage_seconds_total", {**labels, "cpu": "total"}, 4.0 * cpu_use * share)
+            recording.gauge("container_memory_working_set_bytes", labels, 16 * GIB * memory_use * share)
+        for resource, unit, amount in (("cpu", "core", 4.0), ("memory", "byte", 16 * GIB)):
+            labels = {"job": "kube-state-metrics", "node": node, "resource": resource, "unit": unit}
+            recording.gauge("kube_node_status_capacity", labels, amount)
+    return recording
+
+
+def batch_on_slack() -> Recording:
+    """kube-state-metrics, two and a half minutes: two Pods on each node, one of which has ended."""
+    recording = Recording(length_s=150)
+    scraped = {"instance": "10.1.0.9:8080", "job": "kube-state-metrics"}
+    for node, cores in REQUESTED_CORES.items():
+        for resource, unit, amount in (("cpu", "core", 4.0), ("memory", "byte", 16 * GIB)):
+            labels = {**scraped, "node": node, "resource": resource, "unit": unit}
+            recording.gauge("kube_node_status_allocatable", labels, amount)
+        for name, phase, shares in (("web", "Running", (0.75, 0.25)), ("migration", "Succeeded", (0.5,))):
+            pod = {**scraped, "namespace": "shop", "pod": f"{name}-{node}"}
+            for i, share in enumerate(shares):
+                labels = {**pod, "container": f"c{i}", "node": node, "resource": "cpu", "unit": "core"}
+                recording.gauge("kube_pod_container_resource_requests", labels, cores * share)
+            for one in ("Failed", "Pending", "Running", "Succeeded", "Unknown"):
+                recording.gauge("kube_pod_status_phase", {**pod, "phase": one}, float(one == phase))
+    return recording
 
 
 def gpu() -> Recording:
@@ -262,14 +348,29 @@ def _in_phases(rates: list[float]) -> Values:
 
 
 RECORDINGS: dict[str, Callable[[], Recording]] = {
+    "batch-on-slack": batch_on_slack,
     "energy": energy,
     "gpu": gpu,
+    "kubelet": kubelet,
     "node-utilisation": node_utilisation,
     "service-health": service_health,
     "service-latency": service_latency,
     "slo-burn": slo_burn,
     "temperature": temperature,
+    "workload-latency": workload_latency,
+    "zone-latency": zone_latency,
 }
+READS = {
+    "batch-on-slack": ("batch-on-slack", "kubelet"),
+    "gpu-cards": ("gpu",),
+    "workload-latency": ("workload-latency", "service-latency"),
+}
+"""What a pack reads where it is not just the recording of its name."""
+
+
+def recordings_of(pack: str) -> tuple[str, ...]:
+    """Return the names of the recordings that hold what a pack asks for; none where it asks for nothing."""
+    return READS.get(pack, (pack,) if pack in RECORDINGS else ())
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.framework.decide import decide
+from scheduler.model.pods import PodInfo
 from tests.builders import default_profile, make_pod
 from tests.packs.record import BURN_RATES, NODES, PHASE_S
 from tests.packs.recording import END_S
@@ -50,10 +51,52 @@ POINTS: dict[str, dict[str, list[str | float | None]]] = {
         "consul-node-critical": [None, None, "x", None, None, None],
         "consul-services-healthy": [100, 75, 62.5, "x 25", 50, 62.5],
     },
+    "kubelet": {
+        "kubelet-cpu-use": [75, "x 15", 100, 50, 22, 50],
+        "kubelet-memory-use": [75, 60, "x 15", 50, 90, 60],
+    },
+    "batch-on-slack": {
+        # In use as above; 0.65, 0.85, 0.6, 0.8 and 0.6 are requested. Nobody measures node-6, so batch keeps away.
+        "batch-below-cpu-use": [None, "x", None, None, "x", "x"],
+        "batch-below-memory-use": [None, None, "x", None, None, "x"],
+        "batch-to-cpu-slack": [66.6667, 0, 100, 50, 0, 50],
+    },
+    "gpu-cards": {
+        # The fourth card of node-3 is busy; nobody else has so many, and the worst of those that there are counts.
+        "gpu-card-utilisation": [100, "x 9", "x 0", 10, 100, 10],
+        # MiB free: 81033, 21037, 41037, 500, 22563.
+        "gpu-card-memory-free": [98.917, 25.680, 50.094, "x 0.610", 27.543, 27.543],
+    },
+    "workload-latency": {
+        # 75, 375 and 1750 ms; 45, 250 and 750 ms; 87.5 and 375 ms, and a Pod without traffic.
+        "istio-workload-p99": [93.75, 41.6667, 41.6667, 41.6667, 0, 41.6667],
+        "linkerd-workload-p99": [50, 100, 50, 50, 50, 16.6667],
+        "otel-workload-p99": [90.625, 66.1458, 41.6667, 66.1458, 66.1458, 66.1458],
+    },
+    "zone-latency": {
+        # 0.5, 10 and 55 ms to zone-a.
+        "near-called-zone": [100, 100, 50, 50, 25, 25],
+    },
     "slo-burn": {
         # 0, 1.8 and 7.2 % of the requests fail.
         "error-free-zones-while-burning": [100, 100, 64, 64, 0, 0],
     },
+}
+
+
+# Who is asked about, where rules do not concern every Pod.
+ASKING: dict[str, PodInfo] = {
+    "batch-on-slack": make_pod(labels={"vane.dev/class": "batch"}),
+    "gpu-cards": make_pod(extended={"nvidia.com/gpu": 4}),
+    "workload-latency": make_pod(
+        namespace="shop",
+        labels={
+            "service.istio.io/canonical-name": "checkout",
+            "linkerd.io/proxy-deployment": "web",
+            "app.kubernetes.io/name": "checkout",
+        },
+    ),
+    "zone-latency": make_pod(labels={"vane.dev/calls-zone": "zone-a"}),
 }
 
 
@@ -70,7 +113,7 @@ def test_every_node_gets_its_verdict_and_its_points(pack: str, every_exporter: P
 
     assert {rule.name for rule in cluster.rules.rules} == POINTS[pack].keys()
     for rule, cells in POINTS[pack].items():
-        found = cluster.verdicts(rule)
+        found = cluster.verdicts(rule, ASKING.get(pack))
         wanted = [expected(cell) for cell in cells]
         assert [one.is_refused for one in found] == [one.is_refused for one in wanted], rule
         assert [one.score for one in found] == pytest.approx([one.score for one in wanted], abs=5e-4), rule
@@ -131,7 +174,7 @@ def test_all_packs_together_leave_the_node_that_none_refuses(every_exporter: Pro
 
 @pytest.mark.parametrize(
     "pack",
-    [path for path in PACKS if path.stem != "node-utilisation" and load(path).asked],
+    [path for path in PACKS if path.stem not in ("node-utilisation", "batch-on-slack") and load(path).asked],
     ids=lambda path: path.stem,
 )
 def test_a_pack_without_its_metrics_is_neutral(pack: Path, only_node_exporter: PrometheusServer) -> None:
@@ -139,9 +182,25 @@ def test_a_pack_without_its_metrics_is_neutral(pack: Path, only_node_exporter: P
 
     assert {answer.n_series for answer in cluster.answers.values()} == {0}
     for rule in cluster.rules.rules:
-        verdicts = cluster.verdicts(rule.name)
+        verdicts = cluster.verdicts(rule.name, ASKING.get(pack.stem))
         assert not any(verdict.is_refused for verdict in verdicts)
         assert {verdict.score for verdict in verdicts} == ({50.0} if rule.score else {None})
+
+
+def test_without_its_metrics_batch_waits_and_nobody_else(only_node_exporter: PrometheusServer) -> None:
+    cluster = RecordedCluster(only_node_exporter, load(RULES / "batch-on-slack.yaml"))
+
+    for rule in ("batch-below-cpu-use", "batch-below-memory-use"):
+        assert all(verdict.is_refused for verdict in cluster.verdicts(rule, ASKING["batch-on-slack"]))
+        assert not any(verdict.is_refused for verdict in cluster.verdicts(rule))
+
+
+@pytest.mark.parametrize("pack", ASKING)
+def test_a_pack_for_some_pods_says_nothing_of_others(pack: str, every_exporter: PrometheusServer) -> None:
+    cluster = RecordedCluster(every_exporter, load(RULES / f"{pack}.yaml"))
+
+    for rule in cluster.rules.rules:
+        assert set(cluster.verdicts(rule.name)) == {Verdict(False, None)}
 
 
 def test_packs_without_metrics_do_not_change_where_pods_go(only_node_exporter: PrometheusServer) -> None:

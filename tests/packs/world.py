@@ -14,6 +14,7 @@ from pathlib import Path
 
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node
+from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule, RuleSet
 from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
@@ -117,15 +118,15 @@ class RecordedCluster:
         column = self.table.columns[signal].values.tolist()
         return {name: value for name, value in zip(self._names, column, strict=True) if not math.isnan(value)}
 
-    def verdicts(self, rule: str) -> list[Verdict]:
-        """Return what a rule says of the nodes, in their order."""
-        pod = make_pod()
+    def verdicts(self, rule: str, pod: PodInfo | None = None) -> list[Verdict]:
+        """Return what a rule says of the nodes, in their order; without a Pod for one that asks for nothing."""
+        pod = pod or make_pod()
         refused = refusals(SignalFilter(), pod, self.snapshot)
         unscored = [None] * len(self._names)
         scores: Sequence[float | None] = raw_scores(SignalScore(), pod, self.snapshot).get(rule, unscored)
-        reason = f'node(s) rejected by rule "{rule}"'
+        reasons = {f'node(s) rejected by rule "{rule}"', f'node(s) without a sample for rule "{rule}"'}
         return [
-            Verdict(any(said == reason for _, said in refused.get(name, ())), score)
+            Verdict(any(said in reasons for _, said in refused.get(name, ())), score)
             for name, score in zip(self._names, scores, strict=True)
         ]
 

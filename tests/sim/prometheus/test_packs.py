@@ -18,6 +18,7 @@ from tests.support.prometheus import PrometheusServer, import_samples
 
 ROOT = Path(__file__).parents[3]
 PACKS = sorted((ROOT / "rules").glob("*.yaml"))
+DATA = ROOT / "tests" / "packs" / "data"
 BEFORE_END_S = (0.0, 7.5, 61.0, -45.0, -290.0)
 
 
@@ -30,14 +31,11 @@ def lags_of(signal: Signal) -> str:
     return lag_query(reaches(signal.expr), ("instance",), 5.0, signal.interval_s)
 
 
-def samples_of(pack: Path) -> str:
-    return (ROOT / "tests" / "packs" / "data" / f"{pack.stem}.om").read_text()
-
-
 @pytest.fixture(scope="module")
 def packs_twins(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twins]:
     """The samples of all packs together: none has a series of another, or loading them would fail."""
-    text = "".join(samples_of(pack).removesuffix("# EOF\n") for pack in PACKS) + "# EOF\n"
+    texts = [path.read_text() for path in sorted(DATA.glob("*.om"))]
+    text = "".join(one.removesuffix("# EOF\n") for one in texts) + "# EOF\n"
     store = SeriesStore()
     n_samples = store.load_openmetrics(text)
     assert n_samples == sum(not line.startswith("#") for line in text.splitlines())
