@@ -88,8 +88,14 @@ def _wishes(random: Random) -> dict[str, Any]:
     """Return a spec with soft constraints, whose scores depend on who else is feasible."""
     affinity: dict[str, Any] = {}
     if random.random() < 0.5:
-        expression = {"key": "disk", "operator": "In", "values": ["ssd"]}
-        preferred = [{"weight": random.randint(1, 100), "preference": {"matchExpressions": [expression]}}]
+        wanted = (("disk", "ssd"), (ZONE, "a"), ("kubernetes.io/hostname", "n1"))
+        preferred = [
+            {
+                "weight": random.randint(1, 100),
+                "preference": {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},
+            }
+            for key, value in wanted
+        ]
         affinity["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     if random.random() < 0.5:
         term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": ZONE}

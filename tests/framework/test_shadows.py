@@ -22,7 +22,7 @@ from scheduler.framework.profile import Enabled, Profile
 from scheduler.framework.record import ShadowRecord, record_of
 from scheduler.framework.shadows import NOWHERE
 from scheduler.framework.status import Code, Rejection, ScoreTerm
-from scheduler.model.arrays import Rows
+from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Canary, Mode, Rule, RuleSet, Signal
 from scheduler.model.signals import SignalTable
@@ -214,6 +214,31 @@ def test_one_shadow(watching: Watching, expected: Shadow) -> None:
     decision = decide(make_pod(), snapshot_of(NODES), profile(Falling(), watching))
 
     assert (decision.node_name, decision.shadows, decision.shadow_fault) == ("a", (expected,), "")
+
+
+class Relative(ScorePlugin):
+    """Gives the best of the feasible nodes 100: a is worth twice as much as b, c and d nothing."""
+
+    def score(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        return [ScoreTerm("relative", np.array([90, 45, 0, 0])[rows])]
+
+    def normalize(self, term: ScoreTerm) -> IntArray | FloatArray:
+        return term.values * 100 // max(int(term.values.max()), 1)
+
+
+class Fixed(ScorePlugin):
+    """Gives 60 to d, as a finished column."""
+
+    def score(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        return [ScoreTerm("fixed", np.array([0, 0, 0, 60]), is_column=True)]
+
+
+@pytest.mark.parametrize(("refused", "instead"), [("a", 1), ("ab", 3), ("b", 0)])
+def test_the_nodes_that_are_left_are_scored_anew(refused: str, instead: int) -> None:
+    decision = decide(make_pod(), snapshot_of(NODES), profile(Relative(), Fixed(), Watching(refused)))
+
+    (shadow,) = decision.shadows
+    assert (decision.row, shadow.row) == (0, instead)
 
 
 @pytest.mark.parametrize(
