@@ -131,6 +131,32 @@ _COVERAGE: Final[list[Panel]] = [
     ),
 ]
 
+_PROBLEMS: Final[list[Panel]] = [
+    Line(
+        "Problems",
+        "What is wrong with the last answer to a signal, the gravest of its problems: scheduler/signals/problems.py "
+        "lists what each means, and `vane top` says it in words.",
+        "none",
+        [
+            (
+                or_none(f"sum by (signal, problem) (vane_signal_problem{{{_OURS}}})", "problem"),
+                "{{signal}} {{problem}}",
+            )
+        ],
+        low=0,
+        width=12,
+    ),
+    Line(
+        "Signals asked with pauses",
+        "Signals that have failed some times, or whose server does not answer: they are asked at growing distances. "
+        "The most of any replica.",
+        "none",
+        [(f"max(sum by (instance) (vane_signal_paused{{{_OURS}}}))", "paused")],
+        low=0,
+        width=12,
+    ),
+]
+
 _QUERIES: Final[list[Panel]] = [
     Line(
         "Query time, mean",
@@ -148,7 +174,8 @@ _QUERIES: Final[list[Panel]] = [
     ),
     Line(
         "Query errors by reason",
-        "Queries per second that failed, or were skipped: the one before still ran, or Prometheus is known to be down.",
+        "Queries per second that failed, by whom that concerns: timeout, server, access (token, certificate, address), "
+        "query, other. Or that were skipped: the one before still ran, or the signal is asked with pauses.",
         "ops",
         [
             (
@@ -168,5 +195,5 @@ DASHBOARD: Final = Dashboard(
         *replica_variables(),
         choice("signal", "Signal", 'label_values(vane_signal_state{namespace=~"$namespace", job=~"$job"}, signal)'),
     ],
-    {"Now": _NOW, "Age": _AGE, "Coverage": _COVERAGE, "Queries": _QUERIES},
+    {"Now": _NOW, "Problems": _PROBLEMS, "Age": _AGE, "Coverage": _COVERAGE, "Queries": _QUERIES},
 )
