@@ -46,7 +46,7 @@ class Question(NamedTuple):
     namespace: str | None
     labels: Labels
 
-    def holds(self, pod: Departed) -> bool:
+    def holds(self, pod: Departed | PodInfo) -> bool:
         if self.namespace is not None and pod.namespace != self.namespace:
             return False
         return all(pod.labels.get(key) == value for key, value in self.labels)

@@ -60,6 +60,10 @@ class Trial:
         self._state.nodes.forget_resources(self._n_resources)
         self._renew()
 
+    def moves(self) -> Iterator[tuple[PodInfo, int, int]]:
+        """Yield Pods that are not where they were: each with a row, and how often it has come there less left it."""
+        return ((pod, row, net) for (_, row), (pod, net) in self._moved.items())
+
     def _note_move(self, pod: PodInfo, row: int, sign: int) -> None:
         """Remember what has to be undone, the latest last; a Pod that has left and come back is where it was."""
         key = (id(pod), row)
@@ -84,6 +88,7 @@ class Snapshot:
         self._epoch = state.epoch
         self._nodes = nodes
         self._known: dict[Hashable, Any] = {}
+        self._trials: list[Trial] = []
         self.signals = signals
         self.now_s = now_s
 
@@ -136,8 +141,31 @@ class Snapshot:
         return self.now_s + self._state.unix_ahead_s
 
     def placed_within(self, window_s: float, question: Question) -> IntArray:
-        """Return int64 (n_rows,): the Pods that have gone and were placed on each row within so many seconds."""
-        return self._state.history.counts(question, self.unix_s - window_s, self._state.nodes)
+        """Return int64 (n_rows,): the Pods that have gone and were placed on each row within so many seconds.
+
+        Those that have left on trial are among them, for that is what they would be.
+        """
+        counts = self._state.history.counts(question, self.unix_s - window_s, self._state.nodes)
+        for pod, row in self._away():
+            counts[row] += question.holds(pod) and self.is_recent(pod, window_s)
+        return counts
+
+    def _away(self) -> list[tuple[PodInfo, int]]:
+        """Return the Pods that have left a row on trial."""
+        moved: dict[tuple[int, int], tuple[PodInfo, int]] = {}
+        for pod, row, net in (move for trial in self._trials for move in trial.moves()):
+            _, before = moved.get((id(pod), row), (pod, 0))
+            moved[id(pod), row] = pod, before + net
+        return [(pod, row) for (_, row), (pod, net) in moved.items() if net < 0]
+
+    def is_recent(self, pod: PodInfo, window_s: float) -> bool:
+        """Return whether a Pod with a node was placed there within so many seconds."""
+        placed_s = min(pod.bound_s, pod.started_s, self.unix_s)
+        return bool(pod.pod.spec.node_name) and placed_s > self.unix_s - window_s
+
+    def is_on(self, pod: PodInfo, row: int) -> bool:
+        """Return whether the Pod is among those of a row."""
+        return pod.uid in self._state.pods.get(row, ())
 
     @property
     def nominated(self) -> dict[str, dict[str, PodInfo]]:
@@ -158,10 +186,12 @@ class Snapshot:
     def trial(self) -> Iterator[Trial]:
         """Place and remove Pods for a while; leaving the block undoes everything, exactly."""
         trial = Trial(self._state, self._renew)
+        self._trials.append(trial)
         try:
             yield trial
         finally:
             trial.undo()
+            self._trials.remove(trial)
 
     def supposing(self, requested: IntArray, n_pods: IntArray) -> Snapshot:
         """Return the snapshot with other sums in its node columns, for plugins that read nothing else about Pods.

@@ -1,9 +1,8 @@
 """What rules refuse while Pods leave nodes or come to them: what counts Pods follows, all other verdicts stand.
 
 What is in flight on a node goes with its Pods. A built-in signal is of the Pods that are there, so a node may pass with
-one Pod more and not with two, or with a Pod that stays and not without it. With a window, who is pushed aside is taken
-for gone here, though it will count until the window has passed: a limit from below may spare a node that way, and is
-never missed. Measured samples change with no Pod that preemption moves.
+one Pod more and not with two, or with a Pod that stays and not without it; with a window, who is pushed aside counts on
+until it has passed. Measured samples change with no Pod that preemption moves.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 from scheduler.framework.built_in import Emptied, amounts, counted_pods, read_signal, refused_now
 from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import sums_of
-from scheduler.framework.matching_pods import MatchingPods
+from scheduler.framework.matching_pods import Match, MatchingPods
 from scheduler.framework.plugin import Tally
 from scheduler.framework.rule_reading import read_bits
 from scheduler.framework.status import Code, Rejection
@@ -101,7 +100,7 @@ def _counted_by(rule: Rule, pod: PodInfo, snapshot: Snapshot, pods: Sequence[Pod
         return None
     before = amounts(signal, pod, snapshot).copy()
     return _Counted(
-        _each(built_in, pod, pods),
+        _each(built_in, pod, snapshot, pods),
         _below(built_in, pod, snapshot),
         lambda gone: refused_now(rule, pod, snapshot, Emptied(before, before - gone)),
     )
@@ -127,13 +126,13 @@ def rejected_by(rule: Rule) -> str:
     return f'node(s) rejected by rule "{rule.name}"'
 
 
-def _each(built_in: BuiltIn, pod: PodInfo, pods: Sequence[PodInfo]) -> list[int]:
+def _each(built_in: BuiltIn, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> list[int]:
     if built_in.kind is BuiltInKind.PODS:
         return [1] * len(pods)
     if built_in.kind is BuiltInKind.REQUESTED:
         return [one.usage[0].get(built_in.resource, 0) for one in pods]
     match = counted_pods(built_in, pod)
-    return [int(match is not None and match.holds(one)) for one in pods]
+    return [int(match is not None and match.holds(one) and not _stays(built_in, one, snapshot)) for one in pods]
 
 
 def _below(built_in: BuiltIn, pod: PodInfo, snapshot: Snapshot) -> IntArray:
@@ -144,7 +143,9 @@ def _below(built_in: BuiltIn, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         match = counted_pods(built_in, pod)
         if match is None:
             return nothing
-        return snapshot.index(MatchingPods).on_rows(replace(match, below=pod.priority), nodes.n_rows)
+        lower = replace(match, below=pod.priority)
+        counts = snapshot.index(MatchingPods).on_rows(lower, nodes.n_rows)
+        return _without_staying(built_in, lower, counts, snapshot) if built_in.window_s else counts
     usage = snapshot.index(UsageByPriority)
     if built_in.kind is BuiltInKind.PODS:
         return usage.n_pods_below(pod.priority, nodes.n_rows)
@@ -152,5 +153,19 @@ def _below(built_in: BuiltIn, pod: PodInfo, snapshot: Snapshot) -> IntArray:
     if resource is None:
         return nothing
     requested, _ = usage.left_below(pod.priority, nodes)
-    lower: IntArray = nodes.requested[resource] - requested[resource]
-    return lower
+    amount: IntArray = nodes.requested[resource] - requested[resource]
+    return amount
+
+
+def _without_staying(built_in: BuiltIn, match: Match, counts: IntArray, snapshot: Snapshot) -> IntArray:
+    """Return counts less those who go on counting; a plain loop over the Pods of the nodes that have any."""
+    left = counts.copy()
+    for row in np.flatnonzero(counts).tolist():
+        left[row] -= sum(match.holds(one) and _stays(built_in, one, snapshot) for one in snapshot.pods_on(row))
+    return left
+
+
+def _stays(built_in: BuiltIn, pod: PodInfo, snapshot: Snapshot) -> bool:
+    """Return whether a Pod on a node would count though it left, its window not having passed."""
+    row = snapshot.nodes.row_of(pod.pod.spec.node_name) if built_in.window_s else None
+    return row is not None and snapshot.is_on(pod, row) and snapshot.is_recent(pod, built_in.window_s)
