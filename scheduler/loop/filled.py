@@ -7,32 +7,60 @@ from collections.abc import Mapping
 from scheduler.cluster.cache import Cache
 from scheduler.framework.rule_reading import read_tripped
 from scheduler.model.arrays import BoolArray
+from scheduler.model.rules import Rule
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.store import SignalStore
 
 
 class FilledNodes:
-    """Compares what rules over one signal refuse before and after its next answer, in-flight Pods included."""
+    """Remembers what rules over signals with in-flight Pods have refused since the last answer.
+
+    A Pod that is placed, or that goes, changes that between two answers, and each such change would bring back every
+    Pod that waits. So it is asked about with the answers: what was refused at some time since the last one, and is not
+    any more.
+    """
 
     def __init__(self, signals: SignalStore, cache: Cache) -> None:
         self._signals = signals
         self._cache = cache
+        self._layout = -1
+        self._refused: dict[str, BoolArray] = {}
 
-    def look(self, signal: str, now_s: float) -> Mapping[str, BoolArray]:
-        """Return by rule which nodes are refused now, bool (n_rows,); nothing where no Pod adds to the signal."""
+    def look(self, now_s: float, signal: str = "") -> None:
+        """Note what is refused now, by rules over one signal or all: to be called now and then."""
+        for name, mask in self._masks(self._concerned(signal), now_s).items():
+            self._note(name, mask)
+
+    def freed_by_answer(self, signal: str, now_s: float) -> frozenset[str]:
+        """Return the rules over a signal, just published, that have freed a node; their memory begins anew."""
+        concerned = self._concerned(signal)
+        now = self._masks(concerned, now_s)
+        freed = set()
+        for rule in concerned:
+            before, after = self._refused.pop(rule.name, None), now.get(rule.name)
+            if before is not None and (after is None or bool((before & ~after).any())):
+                freed.add(rule.name)
+            self._note(rule.name, after)
+        return frozenset(freed)
+
+    def _concerned(self, signal: str) -> list[Rule]:
         rules = self._signals.rules
-        declared = rules.signals.get(signal)
-        if declared is None or declared.inflight is None:
-            return {}
-        concerned = [rule for rule in rules.judged if rule.signal == signal and rule.filter is not None]
-        if all(rule.filter is None or rule.filter.max is None for rule in concerned):
-            return {}
-        table = self._signals.freeze(NodeView(self._cache.state.nodes), now_s)
-        snapshot = self._cache.snapshot(table, now_s)
-        refused = {rule.name: read_tripped(rule, None, snapshot) for rule in concerned}
-        return {name: mask for name, mask in refused.items() if mask is not None}
+        counting = {name for name, one in rules.signals.items() if one.inflight is not None and signal in ("", name)}
+        return [rule for rule in rules.rules if rule.signal in counting and rule.filter and rule.filter.max is not None]
 
+    def _masks(self, rules: list[Rule], now_s: float) -> Mapping[str, BoolArray]:
+        """Return by rule which nodes are refused, bool (n_rows,); rules without an answer in force are left out."""
+        if not rules:
+            return {}
+        nodes = NodeView(self._cache.state.nodes)
+        if nodes.layout != self._layout:
+            self._layout = nodes.layout
+            self._refused.clear()  # rows mean other nodes now; a new node brings Pods back by itself
+        snapshot = self._cache.snapshot(self._signals.freeze(nodes, now_s), now_s)
+        found = {rule.name: read_tripped(rule, None, snapshot) for rule in rules}
+        return {name: mask for name, mask in found.items() if mask is not None}
 
-def freed(before: Mapping[str, BoolArray], after: Mapping[str, BoolArray]) -> frozenset[str]:
-    """Return the rules that refuse a node no longer."""
-    return frozenset(name for name, mask in before.items() if name not in after or bool((mask & ~after[name]).any()))
+    def _note(self, rule: str, mask: BoolArray | None) -> None:
+        if mask is not None:
+            known = self._refused.get(rule)
+            self._refused[rule] = mask.copy() if known is None else known | mask

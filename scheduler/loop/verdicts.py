@@ -8,7 +8,7 @@ from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import rules_reloaded, signals_refreshed
 from scheduler.kube.binder.messages import EventRequest, PodRef
-from scheduler.loop.filled import FilledNodes, freed
+from scheduler.loop.filled import FilledNodes
 from scheduler.loop.ports import Binder
 from scheduler.model.rules import RuleSet
 from scheduler.model.tenants import concerned, reassigned
@@ -50,9 +50,8 @@ class Verdicts:
 
     def answered(self, answer: SignalAnswer, now_s: float) -> None:
         self._asked.add(answer.signal)
-        filled = self._filled.look(answer.signal, now_s)
-        changed = self._signals.publish(answer)
-        changed |= freed(filled, self._filled.look(answer.signal, now_s) if filled else {})
+        self._filled.look(now_s, answer.signal)
+        changed = self._signals.publish(answer) | self._filled.freed_by_answer(answer.signal, now_s)
         changed = concerned(self._signals.rules, changed)
         if changed:
             self._queue.on_event(signals_refreshed(changed), now_s)
@@ -68,6 +67,7 @@ class Verdicts:
 
     def look_after(self, now_s: float) -> None:
         """Do what no message brings: signals that have become absent, valves that opened or closed in a cycle."""
+        self._filled.look(now_s)
         changed = concerned(self._signals.rules, self._signals.expire(now_s))
         if changed:
             log.warning("signals have become absent", extra={"rules": sorted(changed)})

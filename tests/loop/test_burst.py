@@ -310,3 +310,27 @@ def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_sh
         harness.run(waiting + 1)
 
     assert len(harness.placed()) == waiting
+
+
+def test_a_pod_that_waits_for_room_in_flight_comes_back_when_a_placed_one_goes() -> None:
+    burst = Burst(1, "inflight: {cpu: 800m}")
+    harness = burst.leader
+    harness.load_rules(rules(burst.inflight).replace("    score", "    filter: {max: 0.6}\n    score"), generation=2)
+    burst.refresh()
+    for number in range(300):
+        harness.see(pod(number))
+    harness.run(301)
+    placed = harness.placed()
+    harness.settle()
+    harness.loop.look_after()
+    for name, node in list(placed.items())[:5]:
+        harness.see(pod(int(name[1:]), node, burst.now_s), "MODIFIED")
+        harness.see(pod(int(name[1:]), node, burst.now_s), "DELETED")
+    assert harness.run() == 0, "each that goes would bring all back"
+
+    burst.now_s += STEP_S
+    burst.refresh()
+    harness.now_s += 3.0
+    harness.run(300)
+
+    assert len(harness.placed()) == 5
