@@ -25,7 +25,6 @@ from scheduler.model.rules import (
 )
 from scheduler.plugins.signals import SignalFilter
 from scheduler.signals.asking.asker import SignalAsker
-from scheduler.signals.format.rule_keys import CARDS
 from tests.builders import make_node, make_pod
 from tests.plugins.run import refusals
 from tests.signals.keyed_world import (
@@ -40,14 +39,11 @@ from tests.signals.keyed_world import (
     Sample,
     cards,
     cart,
+    over_cards,
     pairs,
     wanting,
     workload,
 )
-
-
-def over_cards(limits: RuleFilter | None = None, score: RuleScore | None = None) -> Rule:
-    return Rule("r", "util", filter=limits, score=score, gpu_resources=CARDS)
 
 
 def over_pairs(limits: RuleFilter | None = None, calls: Calls = Calls(CART)) -> Rule:  # noqa: B008

@@ -10,7 +10,7 @@ from scheduler.framework.rule_reading import read_column
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import ByKind, Curve, PairKey, Rule, RuleScore, RuleSet, Signal, WorkloadKey
+from scheduler.model.rules import ByKind, Curve, PairKey, Rule, RuleFilter, RuleScore, RuleSet, Signal, WorkloadKey
 from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
@@ -20,6 +20,7 @@ from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import Series
 from scheduler.signals.columns.store import SignalStore
+from scheduler.signals.format.rule_keys import CARDS
 from tests.builders import cluster_of, make_node, make_pod
 from tests.plugins.run import raw_scores, refusals
 from tests.signals.scripted import Clock
@@ -39,16 +40,20 @@ Sample = tuple[Mapping[str, str], float]
 class Kept:
     """Nodes a to e in zones, Pods on them, and a store that is told of samples as the refresher tells it."""
 
-    def __init__(self, *rules: Rule, pods: Iterable[PodInfo] = (), zones: Mapping[str, str] = ZONES) -> None:
+    def __init__(
+        self,
+        *rules: Rule,
+        pods: Iterable[PodInfo] = (),
+        zones: Mapping[str, str] = ZONES,
+        signals: Sequence[Signal] = (GPU, P99, RTT),
+    ) -> None:
         self.clock = Clock()
         self.store = SignalStore(self.clock)
         self.nodes: list[Node] = [
             make_node(name, labels={"zone": zone} if zone else {}) for name, zone in zones.items()
         ]
         self.state = cluster_of(self.nodes, pods)
-        self.signals = {
-            rule.signal: signal for rule in rules for signal in (GPU, P99, RTT) if signal.name == rule.signal
-        }
+        self.signals = {rule.signal: signal for rule in rules for signal in signals if signal.name == rule.signal}
         self.rules = RuleSet(self.signals, rules, 1)
         self.store.set_rules(self.rules)
         self.n_identities = 0
@@ -110,3 +115,7 @@ def wanting(n: int | str, resource: str = "nvidia.com/gpu") -> PodInfo:
 
 def cart(node: str, number: int = 0, namespace: str = "default", **fields: Any) -> PodInfo:
     return make_pod(f"cart-{number}", namespace=namespace, labels=CART, node=node, **fields)
+
+
+def over_cards(limits: RuleFilter | None = None, score: RuleScore | None = None) -> Rule:
+    return Rule("r", "util", filter=limits, score=score, gpu_resources=CARDS)

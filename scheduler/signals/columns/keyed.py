@@ -93,13 +93,16 @@ class KeyedFreezer:
             targets = self._aligner.of_label(signal.label, tuple(keys.groups))
         else:
             alignment = self._aligner.of_nodes(held.answer.identity_generation, keys.names)
-        by_value = b"" if keyed is None else keyed.by_value
+        by_value = np.frombuffer(b"" if keyed is None else keyed.by_value, dtype=np.int32)
+        if len(by_value) and held.smoothed is not None:
+            # The order that came along is that of the samples themselves.
+            by_value = np.lexsort((held.values, keys.inner)).astype(np.int32)
         return KeyedColumn(
             groups=keys.groups,
             starts=keys.starts,
             inner=keys.inner,
             values=held.values,
-            by_value=np.frombuffer(by_value, dtype=np.int32),
+            by_value=by_value,
             n_inner=len(keys.names),
             alignment=alignment,
             targets=targets,
