@@ -8,10 +8,24 @@ from dataclasses import dataclass
 from typing import TextIO
 
 from scheduler.errors import ConfigError, Problem
-from scheduler.model.rules import Curve, FilterMissing, Mode, Rule, RuleFilter, RuleScore, RuleSet, WeightSignal
+from scheduler.model.requests import CPU
+from scheduler.model.rules import (
+    Curve,
+    EffectKind,
+    FilterMissing,
+    Mode,
+    Rule,
+    RuleFilter,
+    RuleScore,
+    RuleSet,
+    Signal,
+    WeightSignal,
+    effect_scale,
+)
 from scheduler.signals.check_tenants import HEAD, WHERE, tenant_rows
 from scheduler.signals.effective import EffectiveWeight, effective_weights
 from scheduler.signals.files import read_rule_files
+from scheduler.signals.format.inflight import VALUE as INFLIGHT_VALUE
 from scheduler.signals.format.parsing import describe_by, lint_rule_files, unused_signals
 from scheduler.signals.format.report import problem_at
 
@@ -129,6 +143,19 @@ def effective_text(rule: Rule, weights: Mapping[str, EffectiveWeight]) -> tuple[
     return ("-", "-") if weight is None else (f"{weight.effective:.4g}", f"{100.0 * weight.share:.0f}%")
 
 
+def inflight_text(signal: Signal) -> str:
+    """Return what a placed Pod adds until samples show it, as `cpu: 200m`; `-` for nothing."""
+    effect = signal.inflight
+    if effect is None:
+        return "-"
+    key = effect.resource or INFLIGHT_VALUE
+    if effect.kind is not EffectKind.CONSTANT:
+        return f"{key}: {effect.kind}"
+    if effect.resource == CPU:
+        return f"{key}: {effect.amount:g}m"
+    return f"{key}: {effect.amount / (1 if effect.resource else effect_scale(signal.unit)):g}"
+
+
 def _unused(rules: RuleSet) -> list[Problem]:
     found = []
     for name in unused_signals(rules):
@@ -139,7 +166,8 @@ def _unused(rules: RuleSet) -> list[Problem]:
 
 
 def _signal_table(rules: RuleSet) -> list[str]:
-    head: tuple[str, ...] = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW", "SMOOTHING", "RANGE", "REDUCE")
+    head: tuple[str, ...] = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW")
+    head = (*head, "IN FLIGHT", "SMOOTHING", "RANGE", "REDUCE")
     rows: list[tuple[str, ...]] = [
         (
             signal.name,
@@ -148,6 +176,7 @@ def _signal_table(rules: RuleSet) -> list[str]:
             f"{signal.interval_s:g}s",
             f"{signal.max_age_s:g}s",
             f"{signal.window_s:g}s" if signal.window_s else "-",
+            inflight_text(signal),
             f"{signal.smoothing_s:g}s" if signal.smoothing_s else "-",
             f"{signal.range[0]:g}..{signal.range[1]:g}" if signal.range else "-",
             str(signal.reduce or "-"),

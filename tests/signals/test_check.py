@@ -12,7 +12,7 @@ from scheduler.signals.effective import effective_weights
 GOOD = """apiVersion: vane.dev/v1
 kind: Rules
 signals:
-  use: {expr: '1 - avg by (instance) (rate(idle[2m]))', unit: ratio, range: [0, 1]}
+  use: {expr: '1 - avg by (instance) (rate(idle[2m]))', unit: ratio, range: [0, 1], inflight: {cpu: 200m}}
   burn: {expr: sum(burn), by: cluster}
 rules:
   - name: hot
@@ -43,9 +43,9 @@ def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
     code, lines = run(tmp_path)
     assert code == 0
     assert [" ".join(line.split()) for line in lines] == [
-        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW SMOOTHING RANGE REDUCE",
-        "use node ratio 15s 60s 120s - 0..1 -",
-        "burn cluster none 15s 60s - - - -",
+        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW IN FLIGHT SMOOTHING RANGE REDUCE",
+        "use node ratio 15s 60s 120s cpu: 200m - 0..1 -",
+        "burn cluster none 15s 60s - - - - -",
         "",
         "RULE SIGNAL ACTS FILTER SCORE WEIGHT EFFECTIVE SHARE",
         "hot use always max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 3 17%",
@@ -68,11 +68,11 @@ def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
 )
 def test_it_says_on_whom_a_rule_acts(tmp_path: Path, field: str, text: str) -> None:
     good = GOOD.replace("    weight: 3\n", f"    weight: 3\n    {field}\n").replace("valve: 0.5", "hold: 90s")
-    (tmp_path / "a.yaml").write_text(good.replace("unit: ratio,", "unit: ratio, smoothing: 30s,"))
+    (tmp_path / "a.yaml").write_text(good.replace("inflight: {cpu: 200m}", "smoothing: 30s"))
     lines = [" ".join(line.split()) for line in run(tmp_path)[1]]
     (rule,) = (line for line in lines if line.startswith("hot "))
     assert rule.startswith(f"hot use {text} max 0.8 clear 0.75, hold 90s, missing reject ")
-    assert "use node ratio 15s 60s 120s 30s 0..1 -" in lines
+    assert "use node ratio 15s 60s 120s - 30s 0..1 -" in lines
 
 
 def test_a_rule_weighs_no_more_than_its_share(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_report_holds_what_is_good(tmp_path: Path) -> None:
 TENANTS = """apiVersion: vane.dev/v1
 kind: Rules
 signals:
-  use: {expr: '1 - avg by (instance) (rate(idle[2m]))', unit: ratio, range: [0, 1]}
+  use: {expr: '1 - avg by (instance) (rate(idle[2m]))', unit: ratio, range: [0, 1], inflight: {cpu: 200m}}
 tenants:
   - name: shop
     match: {namespaces: [shop, "shop-*"], namespace_labels: {team: [shop, web]}}
