@@ -29,6 +29,7 @@ NOT_BUILT: Final = ("explain", "whatif", "simulate", "backtest", "doctor")
 DEFAULT_RULES: Final = "rules"
 _MAX_PORT: Final = 65_535
 _MAX_NODES: Final = 5_000
+_INTERRUPTED: Final = 130
 _SHORTEST_INTERVAL_S: Final = 0.5
 
 _USAGE: Final = f"""\
@@ -316,6 +317,11 @@ def _top(words: Sequence[str], around: _Surroundings) -> int:
         run_top(options, around.out, around.err)
     except VaneError as error:
         raise _UsageError(f"vane top: {error}") from error
+    except BrokenPipeError:
+        # head and the like have read enough; what is still buffered must not be written at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), around.out.fileno())
+    except KeyboardInterrupt:
+        return _INTERRUPTED
     return OK
 
 

@@ -52,7 +52,7 @@ def run_top(options: Options, out: TextIO, err: TextIO, pause: Callable[[float],
         if reader.note:
             print(f"vane top: {reader.note}", file=err)
         text = json.dumps(page, indent=1) if options.is_json else "\n".join(_lines(page, asked))
-        print(text, file=out)
+        print(text, file=out, flush=True)
         return
     _redraw(reader, asked, page, options, out, pause)
 

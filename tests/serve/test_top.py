@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -271,6 +273,18 @@ def test_what_does_not_fit_the_terminal_is_counted(top: Top, source: Source) -> 
     run_top(Options(top_reading.Server(top.url)), out, io.StringIO(), pause)
     assert "more lines; name a signal or a node, or write --limit" in out.getvalue()
     assert "n199" not in out.getvalue()
+
+
+def test_a_reader_that_has_read_enough_is_no_fault(top: Top, source: Source) -> None:
+    source.signals_page = json.dumps(PAGE | {"nodes": [node("cpu", f"n{i}") for i in range(5_000)]}).encode()
+    argv = [sys.executable, "-m", "scheduler", "top", "--url", top.url]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert (process.returncode, said) == (0, f"vane top: {SELF_SIGNED_NOTE}\n")
 
 
 @pytest.fixture
