@@ -11,10 +11,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from requests.adapters import HTTPAdapter
-from urllib3.util import Retry
+from requests.utils import DEFAULT_CA_BUNDLE_PATH
+from urllib3 import HTTPConnectionPool, PoolManager
 
 from scheduler.signals.asking.query_errors import CredentialsUnreadable
 
@@ -117,13 +117,20 @@ class Connections:
 
     def __init__(self, access: Access, n_connections: int) -> None:
         self._files = tuple(file for file in (access.ca_file, access.cert_file, access.key_file) if file is not None)
-        self._n_connections = n_connections
+        self._made_with: dict[str, Any] = {
+            "maxsize": n_connections,
+            "block": True,
+            "cert_reqs": "CERT_REQUIRED",
+            "ca_certs": str(access.ca_file or DEFAULT_CA_BUNDLE_PATH),
+            "cert_file": None if access.cert_file is None else str(access.cert_file),
+            "key_file": None if access.key_file is None else str(access.key_file),
+        }
         self._lock = threading.Lock()
         self._stamp: tuple[tuple[int, int, int], ...] | None = None
-        self._adapter: HTTPAdapter | None = None
+        self._manager: PoolManager | None = None
 
-    def adapter(self) -> HTTPAdapter:
-        """Return the adapter of now; queries under way on an older one are not disturbed.
+    def pool(self, url: str) -> HTTPConnectionPool:
+        """Return the connections to the server of `url`; queries under way on older ones are not disturbed.
 
         Raises
         ------
@@ -132,16 +139,14 @@ class Connections:
         """
         stamp = tuple(_stamp(file) for file in self._files)
         with self._lock:
-            if self._adapter is None or stamp != self._stamp:
-                self._adapter = HTTPAdapter(
-                    pool_connections=1, pool_maxsize=self._n_connections, max_retries=Retry(0), pool_block=True
-                )
+            if self._manager is None or stamp != self._stamp:
+                self._manager = PoolManager(num_pools=1, **self._made_with)
                 self._stamp = stamp
-            return self._adapter
+            return self._manager.connection_from_url(url)
 
     def close(self) -> None:
-        if self._adapter is not None:
-            self._adapter.close()
+        if self._manager is not None:
+            self._manager.clear()
 
 
 def _stamp(file: Path) -> tuple[int, int, int]:

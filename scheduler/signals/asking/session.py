@@ -1,24 +1,23 @@
 """The HTTP session under the Prometheus client: bounded in time, size and reach.
 
 What `requests` and `prometheus-api-client` do by default and this session does not: wait for ever, follow
-redirects with our token in hand, read proxies and passwords from the environment, put a POST's query into
-the URL, and drop the warnings of an answer.
+redirects with our token in hand, read proxies and passwords from the environment, keep cookies, put a POST's
+query into the URL, and drop the warnings of an answer.
 """
 
 from __future__ import annotations
 
 import email.utils
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import msgspec
 import requests
 import urllib3.exceptions
-from requests.adapters import HTTPAdapter
+from urllib3 import Timeout
 
 from scheduler.model.structs import MALFORMED_JSON
 from scheduler.signals.asking.credentials import Access, Authorization, Connections
@@ -38,6 +37,8 @@ from scheduler.signals.asking.query_errors import (
 _CHUNK_BYTES: Final = 1 << 16
 _SERIES: Final = b'{"metric":{'
 """How a series begins; no text within one looks so, as its quotes are escaped."""
+# RFC 9110, 5.5: what stands before and after a value is no part of it.
+_HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 _ALERT: Final = re.compile(r"ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+|ACCESS_DENIED)")
 
 
@@ -124,23 +125,24 @@ class PrometheusResponse(requests.Response):
 
 
 class PrometheusSession(requests.Session):
-    """A session for one Prometheus, shared by threads."""
+    """A session for one Prometheus, shared by threads.
+
+    Straight on urllib3's connections: what `requests` does for one request takes as long as all of that.
+    """
 
     def __init__(self, access: Access, bounds: Bounds, clock: Callable[[], float], n_connections: int) -> None:
         super().__init__()
-        self.trust_env = False
-        self.verify = str(access.ca_file) if access.ca_file else True
-        self.cert = (str(access.cert_file), str(access.key_file)) if access.cert_file and access.key_file else None
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-        self._headers = {"Accept-Encoding": "identity", "User-Agent": "vane", **access.headers}
+        self._headers = {
+            "Accept-Encoding": "identity",
+            "User-Agent": "vane",
+            **access.headers,
+            "Content-Type": "application/x-www-form-urlencoded",
+        }
         self._authorization = Authorization(access, clock)
         self._connections = Connections(access, n_connections)
         self._bounds = bounds
+        self._timeout = Timeout(connect=bounds.connect_s, read=bounds.read_s)
         self._clock = clock
-
-    def get_adapter(self, url: str | bytes) -> HTTPAdapter:
-        """Return our own adapter, whatever is mounted: prometheus-api-client mounts one that retries."""
-        return self._connections.adapter()
 
     def close(self) -> None:
         super().close()
@@ -154,47 +156,62 @@ class PrometheusSession(requests.Session):
         QueryError
             For every answer other than 200, and for none.
         """
-        options["data"] = options.pop("params", None)
-        options["timeout"] = (self._bounds.connect_s, self._bounds.read_s)
-        options["allow_redirects"] = False
-        options["stream"] = True
-        response = self._send_bounded("POST", url, options)
+        address, form = str(url), urlencode(options.get("params") or {})
+        response = self._send_bounded(address, form)
         if response.status_code == requests.codes.unauthorized and self._authorization.reread():
-            response = self._send_bounded("POST", url, options)
-        if response.is_redirect or 300 <= response.status_code < 400:
+            response = self._send_bounded(address, form)
+        if 300 <= response.status_code < 400:
             target = _without_secrets(response.headers.get("Location", ""))
             raise RedirectRefused(f"HTTP {response.status_code}, redirected to {target!r}; give that address instead")
         if response.status_code != requests.codes.ok:
             raise _rejection(response)
         return response
 
-    def _send_bounded(self, method: str, url: str | bytes, options: dict[str, Any]) -> PrometheusResponse:
+    def _send_bounded(self, url: str, form: str) -> PrometheusResponse:
         headers = self._headers | self._authorization.header()
+        if not all(map(_HEADER_VALUE.fullmatch, headers.values())):
+            # Not shown: it may be a password.
+            raise CredentialsUnreadable("a header's value is none that HTTP can carry")
         deadline_s = self._clock() + self._bounds.deadline_s
         try:
-            with super().request(method, url, **{**options, "headers": headers}) as response:
-                body = self._read(response, deadline_s)
-        except (requests.exceptions.Timeout, urllib3.exceptions.ReadTimeoutError) as error:
-            raise QueryTimeout(f"no answer within {self._bounds.read_s:g} s: {_root(error)}") from error
-        except (requests.exceptions.InvalidHeader, UnicodeEncodeError):
-            # Its text would show the value, which may be a password.
-            raise CredentialsUnreadable("a header's value is none that HTTP can carry") from None
-        except (requests.exceptions.SSLError, urllib3.exceptions.SSLError) as error:
-            raise CertificateRefused(_certificate_words(_root(error))) from error
-        except (requests.exceptions.RequestException, urllib3.exceptions.HTTPError) as error:
+            return self._exchanged(url, form, headers, deadline_s)
+        except urllib3.exceptions.NewConnectionError as error:
             raise PrometheusUnreachable(_root(error)) from error
-        except OSError as error:  # requests looks for the files of certificates itself
-            raise CredentialsUnreadable(f"certificate files cannot be used: {error}") from error
+        except urllib3.exceptions.TimeoutError as error:
+            raise QueryTimeout(f"no answer within {self._bounds.read_s:g} s: {_root(error)}") from error
+        except urllib3.exceptions.SSLError as error:
+            raise CertificateRefused(_certificate_words(_root(error))) from error
+        except urllib3.exceptions.HTTPError as error:
+            raise PrometheusUnreachable(_root(error)) from error
+
+    def _exchanged(self, url: str, form: str, headers: Mapping[str, str], deadline_s: float) -> PrometheusResponse:
+        response = self._connections.pool(url).urlopen(
+            "POST",
+            urlsplit(url).path,
+            body=form,
+            headers=headers,
+            retries=False,
+            redirect=False,
+            timeout=self._timeout,
+            preload_content=False,
+        )
+        try:
+            body = self._read(response, deadline_s)
+        except BaseException:
+            response.close()  # what is left of the answer must not be taken for the next
+            raise
+        response.release_conn()
         answer = PrometheusResponse()
-        answer.__dict__.update(response.__dict__)
+        answer.status_code, answer.reason = response.status, response.reason or ""
+        answer.headers.update({name: response.headers.get(name, "") for name in ("Date", "Location")})
         answer.__dict__.update(_content=body, _content_consumed=True)
         return answer
 
-    def _read(self, response: requests.Response, deadline_s: float) -> bytes:
-        """Read piece by piece: `requests` bounds each piece only, so a server that drips would hold us for ever."""
+    def _read(self, response: urllib3.BaseHTTPResponse, deadline_s: float) -> bytes:
+        """Read piece by piece: the timeout bounds each piece only, so a server that drips would hold us for ever."""
         pieces: list[bytes] = []
         n_bytes = n_series = 0
-        while piece := response.raw.read1(_CHUNK_BYTES, decode_content=True):
+        while piece := response.read1(_CHUNK_BYTES, decode_content=True):
             pieces.append(piece)
             n_bytes += len(piece)
             if n_bytes > self._bounds.max_bytes:
