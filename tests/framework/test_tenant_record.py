@@ -71,3 +71,10 @@ def test_it_is_plain_data() -> None:
     use = recorded(of_shop(cpu="1"), world([node()], tenants=[BOUNDED])).tenant
 
     assert msgspec.json.decode(msgspec.json.encode(use))["bounds"][0]["freshness"] == "absent"
+
+
+def test_of_equal_nodes_the_first_by_name_stands_in_it_whichever_came_first() -> None:
+    for names in (("a", "b"), ("b", "a")):
+        use = recorded(of_shop(cpu="9"), world([node(name=name) for name in names])).tenant
+        assert use is not None
+        assert use.node == "a"
