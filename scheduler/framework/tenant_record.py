@@ -80,7 +80,10 @@ def tenant_use(pod: PodInfo, snapshot: Snapshot, decision: Decision) -> TenantUs
 
 
 def _nearest(tenant: Tenant | None, pod: PodInfo, snapshot: Snapshot, decision: Decision) -> int:
-    """Return the row of those refused for the tenant's sake that lacked the least, -1 where none was."""
+    """Return the row of those refused for the tenant's sake that lacked the least, -1 where none was.
+
+    Of equal ones the first by name, so that it does not depend on the order in which nodes have come.
+    """
     nodes, key = snapshot.nodes, key_of(tenant)
     refused: BoolArray = np.zeros(nodes.n_rows, dtype=np.bool_)
     for refusal in decision.diagnosis.refusals:
@@ -91,7 +94,9 @@ def _nearest(tenant: Tenant | None, pod: PodInfo, snapshot: Snapshot, decision: 
     if not len(rows) or not resource:
         return -1
     room = most(tenant, resource, held(tenant, pod, snapshot), snapshot) - nodes.requested[nodes.resources[resource]]
-    return int(rows[np.argmax(room[rows])])
+    most_room = rows[room[rows] == room[rows].max()]
+    nearest: int = min(most_room.tolist(), key=lambda row: nodes.names[row])
+    return nearest
 
 
 def _bound_use(bound: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> BoundUse:

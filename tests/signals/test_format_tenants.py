@@ -41,11 +41,11 @@ def test_every_field_is_read() -> None:
         match='{namespaces: [shop, "shop-*"], namespace_labels: {team: shop, tier: [gold, silver]}}',
         overcommit="102.5%",
         resources="[memory, nvidia.com/gpu]",
-        while_="[{signal: use, max: 85%, clear: 80%}, {signal: burn, min: 1, max: 3}]",
+        while_="[{signal: use, max: 85%, clear: 80%, hold: 1m}, {signal: burn, min: 1, max: 3}]",
     )
 
     needed = FilterMissing.REJECT
-    use = RuleFilter(0.85, None, 0.8, None, missing=needed)
+    use = RuleFilter(0.85, None, 0.8, None, missing=needed, hold_s=60.0)
     burn = RuleFilter(3.0, 1.0, 3.0, 1.0, missing=needed)
     assert (read.namespaces, read.per_mille) == (("shop", "shop-*"), 1025)
     assert read.namespace_labels == {"team": ("shop",), "tier": ("gold", "silver")}

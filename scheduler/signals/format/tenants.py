@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
 from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.requests import CPU, MEMORY, is_counted
-from scheduler.model.rules import ByKind, FilterMissing, Rule, RuleFilter, Tenant
+from scheduler.model.rules import ByKind, FilterMissing, Rule, Tenant
 from scheduler.model.tenants import bound_name
 from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.effects import read_filter
@@ -30,7 +30,7 @@ DEFAULT_RESOURCES: Final = (CPU, MEMORY)
 TENANT: Final = Shape(fields=("name", "match", "overcommit", "resources", "while"), required=("name", "overcommit"))
 MATCH: Final = Shape(fields=("namespaces", "namespace_labels"))
 BOUND: Final = Shape(
-    fields=("signal", "max", "min", "clear"),
+    fields=("signal", "max", "min", "clear", "hold"),
     required=("signal",),
     later={"missing": "overcommit without a sample (missing): without one it is 100 %"},
 )
@@ -130,7 +130,7 @@ class TenantReader:
             what = f"signal '{signal.name}' is not measured by node, by a label of nodes or for the cluster"
             scope.inner("signal").problem(named, f"{what}. Write one that is")
             return None
-        needed = RuleFilter(limits.max, limits.min, limits.max_clear, limits.min_clear, missing=FilterMissing.REJECT)
+        needed = replace(limits, missing=FilterMissing.REJECT)
         return Rule(bound_name(tenant, signal.name), signal.name, filter=needed, where=scope.where(node))
 
 
