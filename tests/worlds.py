@@ -39,6 +39,7 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.plugins.examples.team_nodes import TEAM
 from tests.builders import cluster_of, make_node, make_pod, object_of
+from tests.keyed_columns import KEYED_RULES, KEYED_SIGNALS, keyed_columns
 from tests.plugins import volumes
 
 T = TypeVar("T")
@@ -213,7 +214,13 @@ class World:
         tripped = {f"r{i}": values[name] > 0.8 for i, name in enumerate(names)}
         if names:
             tripped["tenant red, s0"] = tripped["r0"]
-        return SignalTable(RuleSet(signals | BUILT_IN, (*rules, *BUILT_IN_RULES), tenants=TENANTS), columns, tripped)
+        nothing = np.full(n_rows, float("nan"))
+        columns |= {name: SignalColumn(signal, nothing, self.age_s) for name, signal in KEYED_SIGNALS.items()}
+        keyed = keyed_columns(self.nodes, n_rows, self.samples[0] if self.samples else ())
+        everything = RuleSet(
+            signals | BUILT_IN | KEYED_SIGNALS, (*rules, *BUILT_IN_RULES, *KEYED_RULES), tenants=TENANTS
+        )
+        return SignalTable(everything, columns, tripped, keyed=keyed)
 
 
 def is_so(random: Random) -> bool:
