@@ -18,7 +18,7 @@
 | `empty` | an answer without series |
 | `partial` | far fewer nodes than before |
 | `unmapped` | series, but none of a known node or domain |
-| `stale` | some or all samples are older than the signal's `max_age` |
+| `stale` | some or all samples are older than the signal's `max_age`, or much older than those of other nodes |
 | `duplicate` | several series of one node and no `reduce` |
 | `nan`, `inf`, `parse`, `range` | some or all samples are no number, infinite, unreadable, out of range |
 | `clock_skew` | the server's clock is far from ours; ages are right, for they are not taken by it |
@@ -30,7 +30,7 @@ too_much), `other`. `vane_signal_samples_dropped_total` counts samples by the re
 
 The first twelve mean that there is no answer: what was published before stays in force until it is too old. With
 `warnings` and `partial` a good answer stays in force, too, and valves are open. All others are of samples: their
-nodes have no value.
+nodes have no value, or with `stale` one that fades.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ _WORDS: Final = {
     Problem.EMPTY: "no series; does Prometheus have these metrics?",
     Problem.PARTIAL: "far fewer nodes than before",
     Problem.UNMAPPED: "series, but none of a known node or domain",
-    Problem.STALE: "samples older than `max_age`",
+    Problem.STALE: "samples that are too old",
     Problem.DUPLICATE: "several series of one node; write `reduce`, or aggregate in the query",
     Problem.NAN: "samples that are NaN",
     Problem.INF: "samples that are infinite",
@@ -137,6 +137,8 @@ def problems_of(answer: SignalAnswer) -> tuple[Problem, ...]:
     elif answer.is_suspect and not answer.warnings:
         found.append(Problem.PARTIAL)
     dropped = [problem for problem in _OF_SAMPLES if _n_dropped(answer.drops, problem)]
+    if answer.lag_by_key and Problem.STALE not in dropped:
+        dropped.insert(0, Problem.STALE)
     if answer.n_series and not answer.n_mapped and answer.drops.unmapped and not dropped:
         found.append(Problem.UNMAPPED)
     found += dropped

@@ -46,6 +46,8 @@ def test_every_reason_to_drop_a_sample_is_a_problem_and_a_lack() -> None:
         ({"n_series": 3, "n_mapped": 1, "drops": Drops(unmapped=2)}, ""),
         ({"n_series": 3, "n_mapped": 1, "drops": Drops(nan=1, inf=1)}, "nan inf"),
         ({"n_series": 3, "n_mapped": 1, "drops": Drops(stale=1), "is_suspect": True}, "partial stale"),
+        ({"n_series": 3, "n_mapped": 3, "lag_by_key": {"n1": 40.0}}, "stale"),
+        ({"n_series": 3, "n_mapped": 2, "lag_by_key": {"n1": 40.0}, "drops": Drops(nan=1, stale=1)}, "stale nan"),
         ({"n_series": 3, "n_mapped": 3, "clock_skew_s": -7200.0}, "clock_skew"),
         ({"n_series": 3, "n_mapped": 3, "clock_skew_s": 2.0}, ""),
     ],
