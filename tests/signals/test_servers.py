@@ -1,18 +1,21 @@
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.client import ClientSettings, PrometheusClient, QueryResult
 from scheduler.signals.asking.query_errors import PrometheusUnreachable
 from scheduler.signals.asking.refresher import NoObserver
 from scheduler.signals.asking.servers import Servers
-from tests.signals.scripted import FakeClient
+from tests.signals.scripted import FakeClient, Script, always, scripted, vector
 from tests.support.waiting import wait_until
 
 NODES = NodeIdentity(1, ("a", "b"), {"a": 0, "b": 1})
@@ -108,3 +111,35 @@ def test_an_outage_of_one_server_is_no_outage_of_another() -> None:
         wait_until(lambda: world.n_good("one") > n_good + 5, 5.0, "more answers")
         world.clients["far"].answers["two_expr"] = {"a": 1.0}
         wait_until(lambda: world.observer.up["far"], 10.0, "the end of the outage")
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "words"),
+    [
+        (always("", 302, {"Location": "https://login/?state=secret"}), "redirect", "redirected to 'https://login/'"),
+        (always("no", 401), "unauthorized", "another token, user or tenant"),
+    ],
+)
+def test_who_does_not_let_us_in_is_named_once_and_asked_with_pauses(
+    script: Script, kind: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    published: list[SignalAnswer] = []
+    with scripted(script) as server, caplog.at_level(logging.INFO, "scheduler.signals"):
+        clients = {"far": PrometheusClient(ClientSettings(server.url))}
+        servers = Servers(clients, published.append, NoObserver())
+        try:
+            servers.set_identity(NODES)
+            servers.set_rules(rules_of(signal("two", "far")))
+            began_s = time.monotonic()
+            wait_until(lambda: len(server.requests) >= 6, 10.0, "six attempts")
+            took_s = time.monotonic() - began_s
+            server.script = always(vector([({"node": "a"}, "1")]))
+            wait_until(lambda: published[-1].n_mapped == 1, 10.0, "the end of it")
+        finally:
+            servers.stop()
+    assert took_s > 1.0, "ten a second without pauses"
+    assert {answer.error_kind for answer in published if answer.error} == {kind}
+    said = [record for record in caplog.records if record.levelno == logging.WARNING and "no answer" in record.message]
+    assert [record.getMessage() for record in said] == [f"signal two of Prometheus far: no answer ({kind})"]
+    assert words in str(vars(said[0])["error"])
+    assert "secret" not in caplog.text
