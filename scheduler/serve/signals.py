@@ -1,7 +1,16 @@
 """The page /signals: what every signal says now, what is wrong with it, and what rules make of it, as JSON.
 
 `?signal=NAME` shows nodes of one signal, `?node=NAME` one node in all signals; `sort` is value, age or name, `limit`
-how many nodes of each signal.
+how many nodes of each signal. What is not a finite number is null.
+
+signals
+    State (fresh, fading, absent), age, nodes covered of all, `suspect`: the last answer was doubtful, so rules only
+    score. Of the last answer series, samples dropped by reason, `problems` by name and in `words`. `pause` and
+    `next_try_s`.
+rules
+    Mode, weight, nodes refused now (null where that depends on the Pod), whether the valve is open.
+nodes
+    By signal in order: value, age, state, `why` it has none, what is in flight, and what each rule says of it.
 """
 
 from __future__ import annotations
