@@ -235,5 +235,9 @@ def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse
         return RuleUse(rule.name, rule.signal, signal.source, *state, acts)
     value = float(column.values[row]) if row >= 0 else _NONE
     inflight = float(column.inflight[row]) if row >= 0 and column.inflight is not None else _NONE
-    state = (column.freshness.value, column.age_s, value, inflight, signal.smoothing_s)
+    # A node whose own sample is old is told as that, not as the signal on the whole.
+    freshness, age_s = column.freshness, column.age_s
+    if row >= 0:
+        freshness, age_s = column.freshness_at(row), column.age_at(row)
+    state = (freshness.value, age_s, value, inflight, signal.smoothing_s)
     return RuleUse(rule.name, rule.signal, signal.source, *state, acts)

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 
 from scheduler.framework.decide import decide
 from scheduler.framework.record import BEST_NODES, record_of
+from scheduler.model.rules import Curve, Rule, RuleScore, RuleSet, Signal
+from scheduler.model.signals import SignalColumn, SignalTable
 from tests.builders import default_profile, make_node, make_pod, snapshot_of
 
 
@@ -24,3 +26,16 @@ def test_a_record_keeps_the_best_nodes_in_order(cpus: list[int]) -> None:
         snapshot.nodes.names[row]: int(total) for row, total in zip(decision.feasible, decision.total, strict=True)
     }
     assert [by_name[name] for name in record.best_nodes] == record.total.tolist()
+
+
+def test_a_rule_is_recorded_with_the_age_of_the_chosen_nodes_own_sample() -> None:
+    cpu = Signal("cpu", "cpu", interval_s=15.0, max_age_s=60.0)
+    rule = Rule("idle", "cpu", score=RuleScore(Curve((0.0, 1.0), (100.0, 0.0))))
+    column = SignalColumn(cpu, np.array([0.5, 0.5]), 5.0, row_lag_s=np.array([0.0, 40.0]))
+    table = SignalTable(RuleSet({"cpu": cpu}, (rule,)), {"cpu": column})
+    snapshot = snapshot_of([make_node("old", cpu=1), make_node("lagging", cpu=4)], (), table)
+    pod = make_pod(cpu="2")
+    record = record_of(pod, snapshot, decide(pod, snapshot, default_profile()), "vane", 0.0)
+
+    assert record.best_nodes == ("lagging",)
+    assert [(use.freshness, use.age_s) for use in record.rules] == [("fading", 45.0)]
