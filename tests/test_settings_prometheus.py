@@ -38,6 +38,7 @@ def test_servers_by_name_have_all_fields_of_the_one_without(tmp_path: Path) -> N
     assert (far.ca_file, logs.token_file) == (tmp_path / "ca.crt", tmp_path / "token")
     assert far.headers == (("X-Scope-OrgID", "shop"), ("under_score", "x"))
     assert (far.max_series, far.max_bytes, logs.max_series) == (10, 4096, servers[""].max_series)
+    assert "shop" not in repr(prometheus), "a header may be a password"
 
 
 def test_a_server_without_a_name_needs_no_address_where_others_have_names(tmp_path: Path) -> None:
