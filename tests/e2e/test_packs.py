@@ -18,7 +18,7 @@ HOT = ("node-00", "node-07")
 
 @pytest.mark.usefixtures("kubelet")
 def test_packs_without_metrics_are_said_once_and_hinder_nobody(cluster: MeasuredCluster, start_vane: StartVane) -> None:
-    signals = RuleLoader([RULES], lambda _: None, lambda _: None).load().signals
+    signals = RuleLoader([RULES], lambda _: None, lambda _: None).load().asked
     assert len(signals) > len(MEASURED)
     for node in cluster.nodes:
         cluster.exporter.set_memory(node, 0.85 if node in HOT else 0.2)
