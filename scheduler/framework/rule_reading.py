@@ -56,10 +56,15 @@ def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalCo
     if keyed is not None and pod is not None and column is not None:
         found = keyed_values(rule, keyed, pod, snapshot)
         if found is None:
-            return column
+            return _seen(rule, column)
         values, key = found
-        return SignalColumn(keyed, values, column.age_s, column.as_of_unix_s, key=key)
-    return None if column is None else with_inflight(column, snapshot)
+        return _seen(rule, SignalColumn(keyed, values, column.age_s, column.as_of_unix_s, key=key))
+    return None if column is None else _seen(rule, with_inflight(column, snapshot))
+
+
+def _seen(rule: Rule, column: SignalColumn) -> SignalColumn:
+    """Return the column as it is for a rule whose samples end earlier than the signal's: alike while they are fresh."""
+    return column if rule.max_age_s <= 0.0 or column.is_evenly_fresh else column.within(rule.max_age_s)
 
 
 def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
@@ -76,19 +81,23 @@ def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArr
     if rule.filter is None or rule.filter.max is None:
         return tripped
     # Comparisons with NaN are False: a node without a sample is not tripped.
-    return tripped | (with_inflight(column, snapshot).expected > rule.filter.max)
+    return tripped | (_seen(rule, with_inflight(column, snapshot)).expected > rule.filter.max)
 
 
 def read_bits(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
     """Return bool (n_rows,), where samples alone have tripped the rule; None without an answer in force."""
     column = snapshot.signals.columns.get(rule.signal)
+    seen = None if column is None else _seen(rule, column)
     # Bits are of samples, or held: they stand as they are until all samples are too old.
-    if column is None or column.freshness is Freshness.ABSENT:
+    if column is None or seen is None or seen.freshness is Freshness.ABSENT:
         return None
     keyed = keyed_signal(rule, snapshot)
     if keyed is not None:
         return None if pod is None else keyed_tripped(rule, keyed, pod, snapshot)
-    return snapshot.signals.tripped.get(rule.name)
+    tripped = snapshot.signals.tripped.get(rule.name)
+    if tripped is None or seen.values is column.values:
+        return tripped
+    return tripped & (~np.isnan(seen.values) | np.isnan(column.values))
 
 
 def read_unmeasured(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:

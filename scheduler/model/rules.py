@@ -290,6 +290,8 @@ class Rule:
         What a Pod asks for where it wants cards, for a signal `by: gpu`: the amounts are summed.
     max_share
         The most that the rule's weight may be of the sum of all weights, above 0 and at most 1.
+    max_age_s
+        The age at which samples end for this rule, at most the signal's `max_age_s`; 0: as the signal says.
     """
 
     name: str
@@ -305,6 +307,7 @@ class Rule:
     mode: Mode = Mode.ENFORCE
     canary: Canary | None = None
     max_share: float = DEFAULT_MAX_SHARE
+    max_age_s: float = 0.0
     where: str = ""
 
     @property
@@ -372,6 +375,11 @@ class RuleSet:
     def asked(self) -> Mapping[str, Signal]:
         """The signals that a Prometheus is asked for, by name."""
         return {name: signal for name, signal in self.signals.items() if signal.built_in is None}
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether Pods that have gone count for any signal."""
+        return any(signal.built_in is not None and signal.built_in.window_s for signal in self.signals.values())
 
     @property
     def judged(self) -> tuple[Rule, ...]:

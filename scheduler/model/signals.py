@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -61,6 +61,13 @@ class SignalColumn:
     def beside(self, inflight: FloatArray) -> SignalColumn:
         """Return the column with what is in flight."""
         return SignalColumn(self.signal, self.values, self.age_s, self.as_of_unix_s, inflight, self.row_lag_s, self.key)
+
+    def within(self, max_age_s: float) -> SignalColumn:
+        """Return the column as it is where samples count for a shorter time."""
+        values = self.values
+        if self.row_lag_s is not None:
+            values = np.where(self.age_s + self.row_lag_s > max_age_s, np.nan, values)
+        return replace(self, signal=replace(self.signal, max_age_s=max_age_s), values=values)
 
     @property
     def freshness(self) -> Freshness:

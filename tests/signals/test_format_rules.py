@@ -111,6 +111,22 @@ def test_a_field_in_the_wrong_place_names_the_right_one(fields: dict[str, str], 
     assert words in refusal(**fields)
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("30s", 30.0), ("45s", 45.0), ("1m", 60.0)])
+def test_an_age_of_its_own_is_read(text: str, seconds: float) -> None:
+    assert rule(filter="{max: 80%}", max_age=text).max_age_s == seconds
+
+
+@pytest.mark.parametrize("text", ["29s", "61s", "0s"])
+def test_an_age_beyond_those_of_the_signal_is_refused(text: str) -> None:
+    words = "max_age: must be from 30s, two intervals, to 60s, the max_age of signal 'use', got"
+    assert words in refusal(filter="{max: 80%}", max_age=text)
+
+
+def test_labels_have_no_age() -> None:
+    with pytest.raises(RuleFilesError, match="labels have no age"):
+        load("  - {name: a, label_match: tenant, max_age: 30s}\n")
+
+
 @pytest.mark.parametrize(("text", "share"), [("40%", 0.4), ("0.4", 0.4), ("100%", 1.0), ("1", 1.0)])
 def test_a_share_cap_is_read(text: str, share: float) -> None:
     assert rule(score="{best: 0, worst: 1}", max_share=text).max_share == share

@@ -54,6 +54,8 @@ class Freezer:
         self._aligned: dict[str, _AlignedSignal] = {}
         self._bits: dict[str, tuple[Trips, IntArray, BoolArray]] = {}
         self._absent: frozenset[str] = frozenset()
+        self._aged: frozenset[str] = frozenset()
+        self._aging: tuple[Rule, ...] = ()
         self._tripped: dict[str, BoolArray] = {}
         self._open: dict[str, str] = {}
         self._changes: list[ValveChange] = []
@@ -78,8 +80,9 @@ class Freezer:
             )
             if age_s > aligned.signal.max_age_s:
                 absent.append(name)
-        if is_new or len(absent) != len(self._absent) or self._absent.difference(absent):
-            self._absent = frozenset(absent)
+        aged = frozenset(rule.name for rule in self._aging if columns[rule.signal].age_s > rule.max_age_s)
+        if is_new or len(absent) != len(self._absent) or self._absent.difference(absent) or aged != self._aged:
+            self._absent, self._aged = frozenset(absent), aged
             self._judge(published)
             self._n_turns += 1
         generation = published.generation + self._n_turns
@@ -100,6 +103,8 @@ class Freezer:
             if old is None or old.held is not held or old.signal is not signal:
                 old = self._aligned_signal(signal, held, now_s)
             self._aligned[name] = old
+        judged = (rule for rule in published.rules.judged if rule.signal in self._aligned)
+        self._aging = tuple(rule for rule in judged if rule.max_age_s > 0.0)
         self._done = published
 
     def _aligned_signal(self, signal: Signal, held: Held | None, now_s: float) -> _AlignedSignal:
@@ -149,21 +154,24 @@ class Freezer:
                 if known is None or known[0] is not trips or known[1] is not aligned.alignment:
                     known = (trips, aligned.alignment, spread(trips.bits, aligned.alignment, False))
                 bits[rule.name] = known
-                if rule.signal not in self._absent:
+                if not self._is_absent(rule):
                     tripped[rule.name] = _where_measured(known[2], aligned)
-            if rule.signal in self._keyed.columns and trips is not None and rule.signal not in self._absent:
+            if rule.signal in self._keyed.columns and trips is not None and not self._is_absent(rule):
                 tripped[rule.name] = self._keyed.columns[rule.signal].tripped_anywhere(rule.name)
             reason = self._valve(rule, aligned, tripped[rule.name])
             if reason:
                 reasons[rule.name] = reason
         self._bits, self._tripped, self._open = bits, tripped, reasons
 
+    def _is_absent(self, rule: Rule) -> bool:
+        return rule.signal in self._absent or rule.name in self._aged
+
     def _valve(self, rule: Rule, aligned: _AlignedSignal, tripped: BoolArray) -> str:
         """Return why the rule only scores, and note where that has changed."""
         limits = rule.filter
         if limits is None:
             return ""
-        is_absent = rule.signal in self._absent
+        is_absent = self._is_absent(rule)
         has_sample = np.zeros_like(tripped) if is_absent else ~np.isnan(aligned.values)
         alive = self._aligner.alive
         n_refused, n_nodes = int((refused(limits, tripped, has_sample) & alive).sum()), int(alive.sum())

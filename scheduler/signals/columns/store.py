@@ -57,6 +57,7 @@ class SignalStore:
         self._names: dict[int, tuple[str, ...]] = {0: ()}
         self._signatures: Mapping[str, str] = {}
         self._known_absent: frozenset[str] = frozenset()
+        self._known_aged: frozenset[str] = frozenset()
         self._published = Published()
         self._freezer = Freezer()
         self.learned = LearnedEffects()
@@ -140,25 +141,24 @@ class SignalStore:
             return self._republish(answer.signal, before, held)
 
     def expire(self, now_s: float) -> frozenset[str]:
-        """Return the rules with a filter whose signal has become absent since the last call.
+        """Return the rules with a filter for which the signal has become absent since the last call.
 
         Nobody publishes that, so it is to be called now and then, e.g. each second.
         """
         published = self._published
         absent = frozenset(name for name, held in published.held.items() if not held.is_in_force(now_s))
-        if not absent:
-            return frozenset()
+        aged = frozenset(rule.name for rule in published.rules.judged if _is_aged(rule, published.held, now_s))
         with self._lock:
-            newly = absent - self._known_absent
-            self._known_absent = absent
-            if self._answers.expire(now_s):
+            newly, newly_aged = absent - self._known_absent, aged - self._known_aged
+            self._known_absent, self._known_aged = absent, aged
+            if absent and self._answers.expire(now_s):
                 published = self._published
                 held = self._cached()
                 kept = {rule.name for rule in published.rules.judged if rule.signal in held}
                 trips = {name: trips for name, trips in published.trips.items() if name in kept}
                 self._published = replace(published, held=held, trips=trips, generation=published.generation + 1)
         judged = (rule for rule in published.rules.judged if rule.filter and rule.mode is not Mode.SHADOW)
-        return frozenset(rule.name for rule in judged if rule.signal in newly)
+        return frozenset(rule.name for rule in judged if rule.signal in newly or rule.name in newly_aged)
 
     def freeze(self, nodes: NodeView, now_s: float) -> SignalTable:
         """Return rules, columns, trips and open valves for one cycle; only for the deciding thread.
@@ -215,6 +215,8 @@ class SignalStore:
             bits = last if before is not None else None
             trips[rule.name] = _advanced(rule.filter, held, bits, last)
             known = (before, bits) if before is not None and bits is not None else None
+            if _is_aged(rule, old.held, self._clock()):
+                known = None
             is_changed = has_verdict_changed(rule.filter, known, (held, trips[rule.name]))
             if is_changed and rule.mode is not Mode.SHADOW:
                 changed.add(rule.name)
@@ -227,8 +229,15 @@ def _kept_until(_key: _Key, held: Held, _now_s: float) -> float:
     return held.as_of_s + held.answer.max_age_s + GRACE_S
 
 
+def _is_aged(rule: Rule, held: Mapping[str, Held], now_s: float) -> bool:
+    """Whether the samples have ended for a rule, be it that they have not for others."""
+    known = held.get(rule.signal)
+    return rule.max_age_s > 0.0 and known is not None and now_s - known.as_of_s > rule.max_age_s
+
+
 def _concerns_alike(known: Rule, rule: Rule) -> bool:
-    return (known.match, known.mode, known.canary) == (rule.match, rule.mode, rule.canary)
+    before = (known.match, known.mode, known.canary, known.max_age_s)
+    return before == (rule.match, rule.mode, rule.canary, rule.max_age_s)
 
 
 def _refuses_alike(known: Rule | None, rule: Rule) -> bool:

@@ -1,17 +1,17 @@
-"""How a rule is brought in with care: watching only, for some Pods first, and with at most a share of a decision."""
+"""How a rule is brought in with care: watching only, for some Pods first, with a share of a decision, on fresh data."""
 
 from __future__ import annotations
 
 from typing import Final, TypedDict
 
-from scheduler.model.rules import DEFAULT_MAX_SHARE, Canary, Mode, Unit
+from scheduler.model.rules import DEFAULT_MAX_SHARE, Canary, Mode, Signal, Unit
 from scheduler.signals.format.fields import Fields, Shape, read_fields
 from scheduler.signals.format.matching import read_globs
 from scheduler.signals.format.report import Scope, got
-from scheduler.signals.format.values import Measure, read_number, read_share, read_word
+from scheduler.signals.format.values import Measure, read_duration, read_number, read_share, read_word
 from scheduler.signals.format.yaml_nodes import Node
 
-CARE: Final = ("mode", "canary", "max_share")
+CARE: Final = ("mode", "canary", "max_share", "max_age")
 """The fields of a rule that are read here."""
 
 CANARY: Final = Shape(fields=("percent", "namespaces"))
@@ -23,9 +23,11 @@ class Care(TypedDict):
     mode: Mode
     canary: Canary | None
     max_share: float
+    max_age_s: float
 
 
-def read_care(fields: Fields) -> Care:
+def read_care(fields: Fields, signal: Signal | None) -> Care:
+    """Read the fields; `signal` is the rule's, None where it has none or that cannot be read."""
     mode = read_word(fields.get("mode"), fields.scope.inner("mode"), list(Mode))
     if mode == Mode.SHADOW and "canary" in fields:
         fields.scope.inner("canary").problem(
@@ -40,7 +42,26 @@ def read_care(fields: Fields) -> Care:
         "mode": Mode(mode) if mode else Mode.ENFORCE,
         "canary": _canary(fields.get("canary"), fields.scope.inner("canary")),
         "max_share": DEFAULT_MAX_SHARE if max_share is None else max_share,
+        "max_age_s": _max_age(fields, signal),
     }
+
+
+def _max_age(fields: Fields, signal: Signal | None) -> float:
+    """Return seconds, 0 where samples end when the signal says."""
+    node, scope = fields.get("max_age"), fields.scope.inner("max_age")
+    seconds = read_duration(node, scope)
+    if "max_age" in fields and "label_match" in fields:
+        scope.problem(fields.at("max_age"), "labels have no age, and no sample is read, got both. Drop the line")
+    if node is None or seconds is None or signal is None:
+        return 0.0
+    if signal.built_in is not None:
+        what = f"signal '{signal.name}' is built in, exact at each moment"
+        scope.problem(fields.at("max_age"), f"{what}, so that `max_age` means nothing. Drop the line")
+    elif not signal.fresh_s <= seconds <= signal.max_age_s:
+        lowest, highest = f"{signal.fresh_s:g}s, two intervals", f"{signal.max_age_s:g}s, the max_age"
+        what = f"must be from {lowest}, to {highest} of signal '{signal.name}', {got(node)}"
+        scope.problem(node, f"{what}. Write a duration within these, or drop the line")
+    return seconds
 
 
 def _canary(node: Node | None, scope: Scope) -> Canary | None:

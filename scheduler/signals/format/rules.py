@@ -80,9 +80,9 @@ class RuleReader:
         limits = read_filter(fields.get("filter"), scope.inner("filter"), measure)
         score = read_score(fields.get("score"), scope.inner("score"), measure)
         weight = self._weight(fields)
-        care = read_care(fields)
         keys = read_rule_keys(fields, signal, score)
         measured = signal.signal if signal else None
+        care = read_care(fields, measured)
         if measured is not None:
             check_limits(fields, measured)
         if len(scope.report.problems) > n_problems or name is None or (measured is None and label_match is None):
