@@ -32,6 +32,7 @@ from scheduler.kube.binder.messages import EventsDropped, PodRef
 from scheduler.kube.config import Connection, load_connection
 from scheduler.kube.election.elector import Elector
 from scheduler.kube.election.settings import new_identity
+from scheduler.kube.ended_pods import ENDED_PODS, EndedPods
 from scheduler.kube.reflector import Reflector
 from scheduler.kube.resources import KINDS
 from scheduler.kube.transport import Transport
@@ -145,7 +146,7 @@ class _Run:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         loop = self._loop(refresher)
-        reflectors = self._start_reflectors()
+        reflectors = self._start_watching()
         stop = loop.run()
         log.info("vane ends", extra={"reason": stop.reason})
         for reflector in reflectors:
@@ -155,14 +156,24 @@ class _Run:
         refresher.stop()
         return stop.exit_code
 
-    def _start_reflectors(self) -> list[Reflector]:
+    def _start_watching(self) -> list[Reflector | EndedPods]:
         transport = Transport(self._outside.api_server, self._count_request)
         on_restart = counting_restarts(self._metrics)
-        kinds = sorted(frozenset().union(*(profile.kinds for profile in self._profiles.values())))
-        reflectors = [Reflector(KINDS[name], transport, self._inbox.put, on_restart) for name in kinds]
-        for reflector in reflectors:
-            reflector.start()
-        return reflectors
+        watching: list[Reflector | EndedPods] = [
+            EndedPods(transport, self._inbox.put)
+            if name == ENDED_PODS
+            else Reflector(KINDS[name], transport, self._inbox.put, on_restart)
+            for name in sorted(self._kinds)
+        ]
+        for one in watching:
+            one.start()
+        return watching
+
+    @property
+    def _kinds(self) -> frozenset[str]:
+        """The kinds to list; Pods that have ended only where a rule from the start on counts them."""
+        kinds = frozenset[str]().union(*(profile.kinds for profile in self._profiles.values()))
+        return kinds | {ENDED_PODS} if self._rules.has_windows else kinds
 
     def _stand_for_election(self) -> None:
         settings = self._settings.leader_election
@@ -211,7 +222,7 @@ class _Run:
             verdicts=verdicts,
             pages=Pages(world, metrics, clock),
             metrics=metrics,
-            kinds=frozenset().union(*(profile.kinds for profile in profiles.values())),
+            kinds=self._kinds,
             hosts={
                 cluster: host_label(connection.host)
                 for cluster, connection in {"": self._outside.api_server, **self._outside.clusters}.items()

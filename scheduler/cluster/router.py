@@ -89,6 +89,12 @@ class Router:
         for item in listed:
             self.changed(kind, "MODIFIED", item, now_s)
 
+    def ended(self, pods: Iterable[Pod | UnreadablePod], now_s: float) -> None:
+        """Take Pods that had ended before anything of them was watched; one that is placed ends with its own event."""
+        for pod in pods:
+            if not self._cache.is_placed(pod.metadata.uid):
+                self._remember(_info(pod)[0], now_s)
+
     def changed(self, kind: str, type_: str, item: Object, now_s: float) -> None:
         """Take one watch event: `type_` is ADDED, MODIFIED or DELETED, of which the first two are one thing here.
 

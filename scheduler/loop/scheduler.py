@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
+from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
@@ -160,7 +161,10 @@ class SchedulingLoop:
             parts.metrics.watch_events(message.kind, message.type).inc()
             parts.router.changed(message.kind, message.type, message.object, now_s)
         else:
-            parts.router.replaced(message.kind, message.objects, now_s)
+            if message.kind == ENDED_PODS:
+                parts.router.ended(message.objects, now_s)
+            else:
+                parts.router.replaced(message.kind, message.objects, now_s)
             self._synced.add(message.kind)
 
     def _refresher_said(self, message: SignalAnswered | RulesLoaded | RulesRefused) -> None:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from scheduler.framework.built_in import built_in_values
+from scheduler.kube.ended_pods import ENDED_PODS
+from scheduler.kube.watching import Replaced
 from scheduler.model.pods import PodInfo
 from scheduler.model.views import NodeView
 from tests.builders import make_node, make_pod
@@ -155,8 +157,9 @@ def bound_at(pod: PodInfo, unix_s: float) -> PodInfo:
 
 def test_pods_that_have_ended_count_until_their_window_has_passed() -> None:
     harness = harness_of(ONE_EACH.replace("same: [app]", "same: [app], window: 1m"))
-    # What still stands in the first list though it has ended: one by the clock of the loop 30 s ago, one long ago.
-    harness.list_pods(bound_at(web("ended", node="a"), 970.0), bound_at(web("old", node="b"), 900.0))
+    # What had ended before anything was watched: one was bound 30 s ago by the clock of the loop, one long ago.
+    ended = bound_at(web("ended", node="a"), 970.0), bound_at(web("old", node="b"), 900.0)
+    harness.loop.apply(Replaced(ENDED_PODS, [pod.pod for pod in ended]))
     harness.see(web("first"))
     harness.see(web("second"))
     harness.run()
