@@ -23,11 +23,12 @@ from scheduler.signals.asking.query_errors import (
     WrongResultType,
 )
 from scheduler.signals.asking.session import Bounds, parse_answer
-from tests.signals.scripted import Clock, Exchange, always, scripted, vector
+from tests.signals.scripted import Clock, Exchange, Script, always, scripted, vector
 from tests.support.pki import CertificateAuthority
 from tests.support.ports import free_port
 
 GOOD = vector([({"node": "a"}, "1")])
+N_CONNECTIONS = ClientSettings("http://p").n_connections
 QUICK = Bounds(connect_s=0.3, read_s=0.4, deadline_s=0.6, max_bytes=4096)
 
 
@@ -262,3 +263,24 @@ def test_no_token_goes_to_where_a_redirect_points(tmp_path: Path) -> None:
 def test_what_a_query_has_read(stats: str, n_samples: int | None) -> None:
     body = f'{{"status": "success", "data": {{"resultType": "vector", "result": [], "stats": {stats}}}}}'
     assert parse_answer(body.encode()).n_samples == n_samples
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(always(GOOD + " " * 5_000_000), id="an answer left unread"),
+        pytest.param(half, id="half an answer"),
+        pytest.param(hang_up, id="connection cut"),
+        pytest.param(always("no", 503), id="refused"),
+        pytest.param(always("", 302, {"Location": "http://elsewhere/"}), id="a redirect"),
+        pytest.param(always("<html>"), id="a page in place of JSON"),
+    ],
+)
+def test_faults_use_up_no_connections(script: Script) -> None:
+    with scripted(script) as server:
+        client = client_of(server.url)
+        for _ in range(2 * N_CONNECTIONS):
+            with pytest.raises(QueryError):
+                client.query("up")
+        server.script = always(GOOD)
+        assert client.query("up").series

@@ -200,7 +200,8 @@ class PrometheusSession(requests.Session):
         except BaseException:
             response.close()  # what is left of the answer must not be taken for the next
             raise
-        response.release_conn()
+        finally:
+            response.release_conn()
         answer = PrometheusResponse()
         answer.status_code, answer.reason = response.status, response.reason or ""
         answer.headers.update({name: response.headers.get(name, "") for name in ("Date", "Location")})
