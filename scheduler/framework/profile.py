@@ -62,7 +62,11 @@ class Enabled:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """An immutable set of plugins under one `schedulerName`; shares indexes with others, never plugin state."""
+    """An immutable set of plugins under one `schedulerName`; shares indexes with others, never plugin state.
+
+    `shadow_filters` and `shadow_scorers` are those that have rules which may only watch. `fixed_weight` is the sum of
+    the weights of all score plugins whose terms do not bring their own.
+    """
 
     scheduler_name: str
     queue_sort: QueueSortPlugin
@@ -81,11 +85,9 @@ class Profile:
     indexes: tuple[type[Index], ...]
     looked_up: frozenset[str]
     followers: tuple[Plugin, ...]
-
-    @property
-    def fixed_weight(self) -> float:
-        """The sum of the weights of all score plugins whose terms do not bring their own."""
-        return float(sum(weight for plugin, weight in self.score if not plugin.brings_weights))
+    shadow_filters: tuple[FilterPlugin, ...]
+    shadow_scorers: tuple[ScorePlugin, ...]
+    fixed_weight: float
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -154,6 +156,11 @@ class Profile:
             looked_up=frozenset(kind for plugin in plugins for kind in plugin.kinds),
             indexes=tuple(dict.fromkeys(index for plugin in plugins for index in plugin.indexes)),
             followers=tuple(plugin for plugin in plugins if type(plugin).follow is not Plugin.follow),
+            shadow_filters=tuple(
+                one for one in at("filter") if type(one).shadow_filter is not FilterPlugin.shadow_filter
+            ),
+            shadow_scorers=tuple(one for one, _ in scorers if type(one).shadow_score is not ScorePlugin.shadow_score),
+            fixed_weight=float(sum(weight for plugin, weight in scorers if not plugin.brings_weights)),
         )
 
 

@@ -56,11 +56,11 @@ def _intents(decision: Decision, pod: PodInfo, snapshot: Snapshot, profile: Prof
     n = len(decision.feasible)
     rows: Rows = slice(None) if n == snapshot.nodes.n_rows else decision.feasible
     intents: dict[str, _Intent] = {}
-    for plugin in profile.filter:
+    for plugin in profile.shadow_filters:
         for rejection in _would_refuse(plugin, pod, snapshot, rows, n):
             intent = intents.setdefault(rejection.rule, _Intent(np.zeros(n, dtype=np.bool_)))
             intent.refused |= rejection.mask
-    for scorer, _ in profile.score:
+    for scorer in profile.shadow_scorers:
         for term in _would_score(scorer, pod, snapshot, rows):
             intents.setdefault(term.name, _Intent(np.zeros(n, dtype=np.bool_))).terms.append((scorer, term))
     return intents
