@@ -86,13 +86,25 @@ def until(ask: Callable[[], SignalAnswer], is_it: Callable[[SignalAnswer], bool]
     return wait_until(lambda: [answer] if is_it(answer := ask()) else [], 10.0, what)[0]
 
 
+NODE_NAMES = "max by (instance, nodename) (last_over_time(node_uname_info[15s]))"
+BUSY_OF_INSTANCE = 'sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[15s]))'
+
+
+@pytest.mark.parametrize(
+    "expr",
+    [
+        pytest.param(BUSY_OF_INSTANCE, id="aggregated"),
+        pytest.param(f"{BUSY_OF_INSTANCE} * on (instance) group_left (nodename) {NODE_NAMES}", id="joined"),
+        pytest.param(
+            f'sum by (node) (label_replace({BUSY_OF_INSTANCE}, "node", "$1", "instance", "(.*)"))', id="renamed"
+        ),
+    ],
+)
 def test_the_lag_is_that_of_the_scrapes_and_a_dead_exporter_ages_its_node_alone(
-    prometheus: PrometheusServer, exporter: NodeExporter
+    prometheus: PrometheusServer, exporter: NodeExporter, expr: str
 ) -> None:
     client = client_of(prometheus)
-    signal = Signal(
-        "busy", 'sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[15s]))', interval_s=1.0, max_age_s=6.0
-    )
+    signal = Signal("busy", expr, interval_s=1.0, max_age_s=6.0)
     asker = SignalAsker(signal, time.monotonic, lambda: 1.0)
     resolver = NodeResolver(identity_of(NODES))
 

@@ -35,7 +35,7 @@ class Measured:
         self.signal = signal
         self.client.answers[signal.expr] = dict.fromkeys(NAMES, 0.5)
         self.asker = SignalAsker(signal, self.clock, lambda: 1.0)
-        self.query = lag_query(reaches(signal.expr), ("node",), 30.0, 15.0)
+        self.query = lag_query(reaches(signal.expr), ("node",), 30.0, 15.0, else_by="instance")
 
     def timestamps(self, newest_s: float | None, behind: Mapping[str, float]) -> None:
         """Let the first selector have these: ages of its newest sample, and by node of those that are behind."""
@@ -175,6 +175,12 @@ class TestTheQuery:
     def test_a_long_range_is_searched_in_sixteen_steps_and_one_that_ends_in_time_not_at_all(self) -> None:
         assert "[3600000ms:225000ms]" in lag_query({"a": 3600.0}, ("node",), 30.0, 15.0)
         assert "max_over_time" not in lag_query({"a": 30.0}, ("node",), 30.0, 15.0)
+
+    def test_series_that_get_their_nodes_name_by_a_join_only_are_grouped_by_instance(self) -> None:
+        query = lag_query({'a{x="1"}': 0.0, "b": 0.0}, ("nodename",), 30.0, 15.0, else_by="instance")
+        assert 'max by (instance) (timestamp(a{x="1", nodename=""}))' in query
+        assert 'max by (instance) (timestamp(b{nodename=""}))' in query
+        assert 'nodename=""' not in lag_query({"b": 0.0}, ("instance", "nodename"), 30.0, 15.0, else_by="instance")
 
     def test_labels_beyond_letters_are_quoted(self) -> None:
         query = lag_query({"a": 0.0}, ("a.b/c", "node"), 30.0, 1.0)

@@ -3,8 +3,8 @@
 By the timestamps of the selectors in its expression, or as `lag` says where the file has it. The lag of a signal is
 that of its worst selector, and a selector's that of its newest series. A node (domain, card) of which a selector has
 only older series lags on its own: a dead exporter among many ages its node and no other. That needs a label that
-names the node on the selector's series and on those of the answer alike. With `a or b` a node that has gone over from
-one to the other lags until no range sees the first any more.
+names the node on the selector's series and on those of the answer alike, or `instance` on the former. With `a or b` a
+node that has gone over from one to the other lags until no range sees the first any more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from scheduler.model.arrays import FloatArray, IntArray
-from scheduler.model.rules import KEYED, Reduce, Signal
+from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.ingest import Ingested, ingest, parse_number
 from scheduler.signals.asking.lag_query import MARK, lag_query
@@ -29,6 +29,7 @@ from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import Series
 from scheduler.signals.format.promql_reach import reaches
+from scheduler.signals.series_labels import INSTANCE
 
 _LOG = logging.getLogger(__name__)
 
@@ -139,7 +140,8 @@ class LagMeter:
         labels = naming_labels(self._signal, answer.series, resolver)
         if labels != self._built_for:
             self._built_for = labels
-            self._query = lag_query(self._reaches, labels, self.behind_s, self._signal.interval_s)
+            else_by = INSTANCE if self._signal.by is ByKind.NODE else ""
+            self._query = lag_query(self._reaches, labels, self.behind_s, self._signal.interval_s, else_by)
         begun_s = self._clock()
         try:
             result = client.query(self._query, self._signal.max_age_s)

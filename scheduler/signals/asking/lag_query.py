@@ -17,7 +17,9 @@ MARK: Final = "vane_selector"
 _MAX_STEPS: Final = 16
 
 
-def lag_query(reaches: Mapping[str, float], labels: Sequence[str], behind_s: float, step_s: float) -> str:
+def lag_query(
+    reaches: Mapping[str, float], labels: Sequence[str], behind_s: float, step_s: float, else_by: str = ""
+) -> str:
     """Return a query for the newest timestamp of each selector, and for those groups that are behind.
 
     Empty where there is no selector. Series of the answer are marked with the number of their selector; those of
@@ -34,18 +36,29 @@ def lag_query(reaches: Mapping[str, float], labels: Sequence[str], behind_s: flo
     step_s
         How densely a range is searched for series that have ended, at sixteen steps at most. A timestamp found there
         is early by at most one step, never late; what lived for less than a step may not be found.
+    else_by
+        The label that groups series without any of `labels`: an expression may give a node its name only by a join.
     """
     parts: list[str] = []
     for i, (selector, reach_s) in enumerate(reaches.items()):
         # Without a label of their own the parts would be one series to `or`, and only the first would be left.
         newest = _newest(selector, "max", 0.0 if labels else reach_s, step_s)
         parts.append(f'label_replace({newest}, "{MARK}", "{i}", "", "")')
-        if labels:
-            grouping = f"max by ({', '.join(quote_label(label) for label in labels)})"
+        groupings = [(selector, labels)] if labels else []
+        if labels and else_by and else_by not in labels:
+            groupings.append((_without(selector, labels), (else_by,)))
+        for grouped, by in groupings:
+            grouping = f"max by ({', '.join(quote_label(label) for label in by)})"
             # Who has ended more recently than that is not behind, and who has ended before is not seen.
-            last = _newest(selector, grouping, reach_s if reach_s > behind_s else 0.0, step_s)
+            last = _newest(grouped, grouping, reach_s if reach_s > behind_s else 0.0, step_s)
             parts.append(f'label_replace(({last}) < time() - {behind_s:g}, "{MARK}", "{i}", "", "")')
     return " or ".join(parts)
+
+
+def _without(selector: str, labels: Sequence[str]) -> str:
+    """Return the selector of those series that have none of the labels."""
+    empty = ", ".join(f'{quote_label(label)}=""' for label in labels)
+    return f"{selector[:-1]}, {empty}}}" if selector.endswith("}") else f"{selector}{{{empty}}}"
 
 
 def _newest(selector: str, grouping: str, reach_s: float, step_s: float) -> str:
