@@ -5,6 +5,7 @@ import pytest
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import FilterMissing, Rule, RuleFilter, RuleSet, Tenant
 from scheduler.signals.format.parsing import lint_rule_files, parse_rule_files, unused_signals
+from tests.signals.store_world import crossed
 
 HEAD = """apiVersion: vane.dev/v1
 kind: Rules
@@ -163,3 +164,11 @@ def test_a_bound_is_a_rule_that_needs_a_sample() -> None:
     assert bound == Rule(
         "tenant shop, use", "use", filter=RuleFilter(0.85, None, 0.85, missing=FilterMissing.REJECT), where=bound.where
     )
+
+
+def test_tenants_cross_to_the_deciding_process_as_they_are() -> None:
+    rules = load(
+        "  - {name: shop, overcommit: 105%, match: {namespace_labels: {a: [b, c]}}, while: [{signal: use, max: 1}]}\n"
+    )
+
+    assert crossed(rules) == rules
