@@ -122,6 +122,44 @@ _REFUSALS: Final[list[Panel]] = [
     ),
 ]
 
+_TRIAL: Final[list[Panel]] = [
+    Line(
+        "Decisions that would change",
+        "Of the decisions that a rule in shadow or a canary only watched: those that would have fallen on another "
+        "node, or on none, had it acted.",
+        "percentunit",
+        [
+            (
+                or_none(
+                    f"sum by (rule) (rate(vane_rule_shadow_changes_total{{{_OURS}}}{_RATE})) "
+                    f"/ sum by (rule) (rate(vane_rule_shadow_attempts_total{{{_OURS}}}{_RATE}))",
+                    "rule",
+                ),
+                "{{rule}}",
+            )
+        ],
+        width=12,
+        low=0,
+    ),
+    Line(
+        "Nodes that would be turned away per attempt",
+        "Nodes that had passed all filters and that the rule would have refused, in an attempt that it only watched.",
+        "none",
+        [
+            (
+                or_none(
+                    f"sum by (rule) (rate(vane_rule_shadow_refusals_total{{{_OURS}}}{_RATE})) "
+                    f"/ sum by (rule) (rate(vane_rule_shadow_attempts_total{{{_OURS}}}{_RATE}))",
+                    "rule",
+                ),
+                "{{rule}}",
+            )
+        ],
+        width=12,
+        low=0,
+    ),
+]
+
 DASHBOARD: Final = Dashboard(
     "vane-rules",
     "Vane / Rules",
@@ -130,5 +168,5 @@ DASHBOARD: Final = Dashboard(
         *replica_variables(),
         choice("rule", "Rule", 'label_values(vane_rule_attempts_total{namespace=~"$namespace", job=~"$job"}, rule)'),
     ],
-    {"Now": _NOW, "How much say": _SAY, "Refusals": _REFUSALS},
+    {"Now": _NOW, "How much say": _SAY, "Refusals": _REFUSALS, "Rules on trial": _TRIAL},
 )
