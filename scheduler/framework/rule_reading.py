@@ -6,9 +6,13 @@ Pod say it all.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from scheduler.framework.built_in import built_in_column, read_signal, refused_now
+from scheduler.framework.index import Index
+from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import with_inflight
 from scheduler.framework.keyed_reading import (
     is_due_a_sample,
@@ -17,11 +21,15 @@ from scheduler.framework.keyed_reading import (
     keyed_values,
     n_cards,
 )
+from scheduler.framework.matching_pods import MatchingPods
 from scheduler.model.arrays import BoolArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import FilterMissing, Rule
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
+
+INDEXES: Final[tuple[type[Index], ...]] = (InflightPods, MatchingPods)
+"""What rules read of Pods: kept for every profile, for records and pages read rules even where no plugin does."""
 
 
 def concerns(rule: Rule, pod: PodInfo) -> bool:

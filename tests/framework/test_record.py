@@ -5,9 +5,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.framework.decide import decide
+from scheduler.framework.profile import Profile
 from scheduler.framework.record import BEST_NODES, record_of
-from scheduler.model.rules import Curve, Rule, RuleScore, RuleSet, Signal
+from scheduler.model.keyed import KeyedColumn
+from scheduler.model.rules import (
+    BuiltIn,
+    BuiltInKind,
+    ByKind,
+    Calls,
+    Curve,
+    PairKey,
+    Rule,
+    RuleFilter,
+    RuleScore,
+    RuleSet,
+    Signal,
+)
 from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.state import ClusterState
+from scheduler.plugins import default_chain
 from tests.builders import default_profile, make_node, make_pod, snapshot_of
 
 
@@ -39,3 +56,30 @@ def test_a_rule_is_recorded_with_the_age_of_the_chosen_nodes_own_sample() -> Non
 
     assert record.best_nodes == ("lagging",)
     assert [(use.freshness, use.age_s) for use in record.rules] == [("fading", 45.0)]
+
+
+def test_rules_are_recorded_where_no_plugin_reads_them() -> None:
+    readers = ("SignalFilter", "SignalScore", "InterPodAffinity", "PodTopologySpread")
+    profile = Profile.build("bare", [one for one in default_chain() if one.plugin.name not in readers])
+    count = Signal("alike", "", built_in=BuiltIn(BuiltInKind.COUNT, same=("app",)))
+    way = Signal("way", "rtt", by=ByKind.PAIR, label="zone", pair=PairKey("from", "to"))
+    rules = (
+        Rule("few", "alike", filter=RuleFilter(max=1.0)),
+        Rule("near", "way", filter=RuleFilter(max=1.0), calls=Calls({"app": "db"})),
+    )
+    nothing = np.zeros(0, dtype=np.int64)
+    measured = KeyedColumn(
+        {}, np.zeros(1, dtype=np.int64), nothing, np.zeros(0), nothing.astype(np.int32), 0, np.array([-1])
+    )
+    table = SignalTable(
+        RuleSet({"alike": count, "way": way}, rules),
+        {"way": SignalColumn(way, np.array([np.nan]), 0.0)},
+        keyed={"way": measured},
+    )
+    state = ClusterState(indexes=[index() for index in profile.indexes])
+    state.set_node(make_node("n0"))
+    snapshot, pod = Snapshot(state, table, 0.0), make_pod(labels={"app": "web"})
+
+    record = record_of(pod, snapshot, decide(pod, snapshot, profile), "bare", 0.0)
+
+    assert [use.rule for use in record.rules] == ["few", "near"]
