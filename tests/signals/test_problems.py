@@ -65,7 +65,7 @@ def test_words_have_no_numbers_that_change(problem: Problem) -> None:
 @pytest.mark.parametrize(
     ("status", "error_type", "kind", "is_outage"),
     [
-        (401, "", "unauthorized", False),
+        (401, "", "unauthorized", True),
         (403, "", "unauthorized", False),
         (404, "", "rejected", False),
         (422, "execution", "rejected", False),
