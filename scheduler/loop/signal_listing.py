@@ -162,9 +162,9 @@ class SignalListing:
     def slice(self) -> bytes:
         """Return the next figures as a msgpack array, NO_FIGURES after the last."""
         began_s = self._clock()
-        self._now = self._look()
         found: list[Figures] = []
         try:
+            self._now = self._look()
             for figures in self._figures:
                 found.append(figures)
                 if self._clock() - began_s >= _SLICE_S:

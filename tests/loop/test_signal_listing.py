@@ -13,10 +13,12 @@ from scheduler.loop.messages import SignalAnswered, SignalsAsked
 from scheduler.loop.pages import HEALTH, MORE_SIGNALS, Pages
 from scheduler.loop.signal_listing import (
     NO_FIGURES,
+    Fault,
     Figures,
     NodeFigures,
     RuleFigures,
     SignalFigures,
+    SignalListing,
     SignalsQuery,
     Sort,
     VerdictFigures,
@@ -27,7 +29,8 @@ from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import Series
-from tests.builders import make_node
+from scheduler.signals.columns.store import SignalStore
+from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
 RULES = """\
@@ -238,3 +241,59 @@ def test_nodes_that_are_gone_are_not_shown(keyed: Harness) -> None:
     keyed.list_nodes(make_node("a", labels={"zone": "z1"}))
     assert told(ask(keyed, SignalsQuery(limit=5)), "latency") == [("a", "web", 0.2)]
     assert told(ask(keyed, SignalsQuery(node="b")), "latency") == []
+
+
+def test_domains_are_named_and_built_in_signals_are_always_fresh() -> None:
+    harness = Harness()
+    harness.list_nodes(make_node("a", labels={"zone": "z1"}), make_node("b", labels={"zone": "z2"}), make_node("c"))
+    harness.list_pods(make_pod("p", node="b"))
+    harness.load_rules(
+        """\
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  p99: {expr: max by (zone) (p99), by: zone, unit: s, interval: 10s, max_age: 40s}
+  pods: {pods: {}}
+rules:
+  - {name: fast, signal: p99, score: {best: 0s, worst: 1s}}
+  - {name: few, signal: pods, filter: {max: 0}}
+"""
+    )
+    signal = harness.world.signals.rules.signals["p99"]
+    answer = SignalAnswer("p99", signature(signal), 1, 40.0, harness.now_s, by_label={"z1": 0.25}, n_series=1)
+    harness.loop.apply(SignalAnswered(answer))
+    found = ask(harness, SignalsQuery(limit=3))
+    shown = nodes_of(found, "p99")
+    assert list(zip(shown.names, shown.keys, strict=True)) == [("a", "z1"), ("b", "z2"), ("c", "")]
+    assert told(found, "pods")[0] == ("b", "", 1.0)
+    assert verdicts(found, "few") == [1, 0, 0]
+    (pods,) = [one for one in found if isinstance(one, SignalFigures) and one.name == "pods"]
+    assert (pods.state, pods.age_s, pods.is_built_in, pods.n_covered) == (Freshness.FRESH, 0.0, True, 3)
+
+
+class BrokenStore(SignalStore):
+    def is_suspect(self, signal: str) -> bool:
+        raise RuntimeError(f"it broke at {signal}")
+
+
+def test_a_fault_ends_the_listing_and_nothing_else(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
+    store = BrokenStore(harness.clock)
+    store.set_rules(harness.world.signals.rules)
+    listing = SignalListing(harness.world.cache, store, harness.clock, SignalsQuery())
+    assert _decoder.decode(listing.slice()) == [Fault("RuntimeError: it broke at cpu")]
+    assert listing.slice() == NO_FIGURES
+    assert "signals cannot be listed" in caplog.text
+
+
+def test_without_the_plugins_that_count_what_is_in_flight_nothing_is() -> None:
+    harness = Harness(without=["SignalFilter", "SignalScore"])
+    harness.list_nodes(make_node("a"))
+    harness.list_pods()
+    harness.load_rules(RULES.replace("unit: ratio,", "unit: ratio, window: 2m, inflight: {cpu: request},", 1))
+    signal = harness.world.signals.rules.signals["cpu"]
+    values, number = np.array([0.5]).tobytes(), harness.identities[-1].generation
+    answer = SignalAnswer("cpu", signature(signal), 1, 40.0, harness.now_s, identity_generation=number, values=values)
+    harness.loop.apply(SignalAnswered(msgspec.structs.replace(answer, evaluated_unix_s=1e9)))
+    shown = nodes_of(ask(harness, SignalsQuery(limit=1)), "cpu")
+    assert np.isnan(np.frombuffer(shown.inflight)).all()
+    assert 'vane_rule_score_spread{rule="hot"} 0.0' in harness.loop_page("metrics")
