@@ -177,3 +177,35 @@ def test_servers_are_shown_where_a_signal_names_one_and_are_taken_without_a_conf
     code, lines = run(path)
     assert code == 0
     assert [line.split()[-1] for line in lines[:3]] == ["SERVER", "-", "long-term"]
+
+
+BUILT_IN = """\
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  mates: {count: {same: [app], window: 1h}, by: zone/name}
+  spare: {allocatable: memory}
+rules:
+  - {name: apart, signal: mates, filter: {max: 2}}
+  - {name: own, label_match: {pod: tenant, node: example.com/tenant}}
+"""
+
+
+def test_signals_that_ask_nobody_and_label_matches_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(BUILT_IN)
+    code, lines = run(path)
+
+    assert code == 0
+    assert lines[0].endswith("a.yaml:5:3: warning: signal 'spare': no rule looks at it. Drop it, or write a rule")
+    assert [" ".join(line.split()) for line in lines[1:]] == [
+        "BUILT IN BY UNIT READS",
+        "mates zone/name none count same app window 3600s",
+        "spare node bytes allocatable memory",
+        "",
+        "RULE SIGNAL ACTS FILTER SCORE WEIGHT EFFECTIVE SHARE",
+        "apart mates always max 2 - - - -",
+        "own - always Pod label tenant = node label example.com/tenant - - - -",
+        "",
+        "1 file, 0 problems, 1 warning, 2 signals, 2 rules",
+    ]
