@@ -48,7 +48,10 @@ class World:
     def __init__(self) -> None:
         self.now_s = 100.0
         self.sent: list[tuple[float, str, str]] = []
-        self.paced = PacedReports(self._send, lambda: self.now_s, self._sleep)
+        self.is_full_until_s = 0.0
+        self.paced = PacedReports(
+            self._send, lambda: self.now_s >= self.is_full_until_s, lambda: self.now_s, self._sleep
+        )
 
     def _send(self, report: FailureReport) -> None:
         self.sent.append((self.now_s, report.pod.uid, report.message))
@@ -92,3 +95,17 @@ def test_of_several_reports_on_one_pod_the_last_counts_and_a_bound_one_has_none(
 
     world = asyncio.run(run())
     assert [(uid, message) for _, uid, message in world.sent] == [("first", "m"), ("a", "three")]
+
+
+def test_what_waited_for_room_does_not_go_out_together() -> None:
+    async def run() -> World:
+        world = World()
+        world.is_full_until_s = 101.0
+        for i in range(40):
+            world.paced.add(of(f"p{i}"))
+        await world.run()
+        return world
+
+    times = [at for at, _, _ in asyncio.run(run()).sent]
+    assert times[0] == pytest.approx(101.0, abs=0.01)
+    assert all(later - earlier >= APART_S - 1e-9 for earlier, later in pairwise(times))

@@ -15,6 +15,8 @@ from scheduler.kube.binder.messages import FailureReport
 APART_S = 0.025
 """At most 40 a second go out, so that no more than 50 come in within any one, whatever holds some of them up."""
 
+_LOOK_S = 0.005
+
 
 def changes_only_text(report: FailureReport) -> bool:
     """Whether the Pod has the condition already, for the same reason, and nothing else is to be written."""
@@ -26,15 +28,20 @@ def changes_only_text(report: FailureReport) -> bool:
 
 
 class PacedReports:
-    """Hands on reports in order of their Pods, `APART_S` seconds apart; of several on one Pod the last counts."""
+    """Hands on reports in order of their Pods, `APART_S` seconds apart; of several on one Pod the last counts.
+
+    None is handed on while there is no room, because requests take long: what waited together would come in together.
+    """
 
     def __init__(
         self,
         submit: Callable[[FailureReport], None],
+        has_room: Callable[[], bool],
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._submit = submit
+        self._has_room = has_room
         self._clock = clock
         self._sleep = sleep
         self._waiting: OrderedDict[str, FailureReport] = OrderedDict()
@@ -55,8 +62,8 @@ class PacedReports:
     async def _run(self) -> None:
         while self._waiting:
             now_s = self._clock()
-            if now_s < self._next_s:
-                await self._sleep(self._next_s - now_s)
+            if now_s < self._next_s or not self._has_room():
+                await self._sleep(max(self._next_s - now_s, _LOOK_S))
                 continue
             self._next_s = now_s + APART_S
             self._submit(self._waiting.popitem(last=False)[1])

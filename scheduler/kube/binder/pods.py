@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 MAX_BINDS = 40
 MAX_REPORTS = 8
+MAX_PACED = 4
+"""How many reports may be under way where another one that only changes a text is begun."""
 MAX_REMEMBERED_REPORTS = 10_000
 
 _encode = msgspec.json.Encoder().encode
@@ -190,7 +192,7 @@ class FailureReports:
         self._now_ns = now_ns
         self._chance = chance
         self._slots = asyncio.Semaphore(MAX_REPORTS)
-        self._paced = PacedReports(self._start, clock)
+        self._paced = PacedReports(self._start, lambda: len(self._running) < MAX_PACED, clock)
         self._waiting: dict[str, FailureReport] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
