@@ -19,6 +19,9 @@ signals:
   cpu: {expr: '1 - avg by (node) (rate(c{m="i"}[2m]))', unit: ratio, interval: 15s, max_age: 60s, range: [0, 1]}
   lag: {expr: max by (zone) (lag), unit: s, reduce: max, by: topology.kubernetes.io/zone}
   burn: {expr: sum(burn), by: cluster}
+  cards: {expr: 'max by (Hostname, UUID) (util)', by: gpu, unit: percent}
+  own: {expr: 'max by (node, app, ns) (p99)', by: workload, workload: {label: app, namespace: ns}}
+  way: {expr: 'avg by (a, b) (rtt)', by: pair, pair: {label: zone, from: a, to: b}}
 rules:
   - name: hot
     match: {namespaces: [shop, "shop-*"], labels: {tier: web}}
@@ -28,6 +31,9 @@ rules:
     weight: {signal: burn, points: [[0, 1], [2, 10]], missing: 1}
     mode: enforce
   - {name: fast, signal: lag, score: {best: 50ms, worst: 500ms}, weight: 5}
+  - {name: cards, signal: cards, gpus: [nvidia.com/gpu, "nvidia.com/mig-*"], filter: {max: 90%}}
+  - {name: own, signal: own, workload: app.kubernetes.io/name, score: {best: 0, worst: 1}}
+  - {name: way, signal: way, calls: {labels: {app: db}, namespaces: all}, score: {best: 0, worst: 1}}
 """
 TOKENS = [
     *(b":", b"- ", b"\n", b"  ", b"\t", b"[", b"]", b"{", b"}", b"&a ", b"*a", b"!!int ", b"---\n", b"'", b'"', b"|\n"),
@@ -63,7 +69,7 @@ def check(data: bytes) -> None:
 
 
 def test_the_seeds_are_valid() -> None:
-    assert len(parse_rule_files({"a.yaml": RICH, "b.yaml": PACK}).rules) == 4
+    assert len(parse_rule_files({"a.yaml": RICH, "b.yaml": PACK}).rules) == 7
 
 
 @given(st.binary(max_size=400))
