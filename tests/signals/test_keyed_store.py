@@ -35,6 +35,19 @@ def test_a_hold_time_is_of_each_card() -> None:
     assert kept.refused(ONE) == "b"
 
 
+def test_a_card_that_vanishes_and_comes_back_is_held_and_smoothed() -> None:
+    signal = replace(GPU, smoothing_s=10.0)
+    kept = Kept(over_cards(RuleFilter(max=90.0, max_clear=90.0, hold_s=60.0), FALLING), signals=(signal,))
+    kept.publish(signal, [*cards("a", 100), *cards("b", 0)])
+    for _ in range(2):
+        kept.clock.now_s += 3.5
+        kept.publish(signal, cards("b", 0))
+        assert kept.refused(ONE) == "", "no card, no verdict"
+    kept.publish(signal, [*cards("a", 0), *cards("b", 0)])
+    assert kept.values(ONE)[:2] == pytest.approx([50.0, 0.0]), "10 s after its last sample"
+    assert kept.refused(ONE) == "a"
+
+
 def test_a_reload_keeps_the_trips_of_what_is_unchanged() -> None:
     rule = over_cards(RuleFilter(max=90.0, max_clear=70.0))
     kept = Kept(rule)
