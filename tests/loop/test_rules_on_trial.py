@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -69,6 +70,21 @@ def test_a_rule_that_would_have_chosen_another_node_names_it(harness: Harness) -
     n_changed = sum(record.node != "c" for record in harness.world.records)
     assert n_changed > 0
     assert shadows(harness) == {"attempts": 10, "refusals": 0, "changes": n_changed}
+
+
+def test_the_page_of_decisions_shows_what_a_shadow_would_have_done(harness: Harness) -> None:
+    harness.load_rules(SCORING)
+    harness.answer("use", {"a": 0.9, "b": 0.2, "c": 0.6})
+    harness.see(make_pod("web", uid="u"))
+    harness.run()
+
+    (decision,) = json.loads(harness.parts.pages.decisions(None, 1))["decisions"]
+    refuses_chosen = decision["node"] == "a"
+    assert decision["shadows"] == [
+        {"rule": "not-hot", "n_refused": 1, "refuses_chosen": refuses_chosen, "node": "c", "weight": 5.0}
+    ]
+    assert [(use["rule"], use["acts"]) for use in decision["rules"]] == [("not-hot", False)]
+    assert decision["shadow_fault"] == ""
 
 
 def test_a_canary_refuses_its_pods_only(harness: Harness) -> None:
