@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scheduler.framework.status import SKIP
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.real_allocatable import ANNOTATION
-from scheduler.model.rules import FilterMissing, Rule, RuleFilter, RuleSet, Signal, Tenant
+from scheduler.model.rules import Effect, EffectKind, FilterMissing, Rule, RuleFilter, RuleSet, Signal, Tenant, Unit
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.tenant_overcommit import TenantOvercommit
@@ -218,6 +219,20 @@ def test_preemption_does_not_help_against_what_is_measured() -> None:
     assert decision.victims == ()
     assert decision.diagnosis.reasons() == {HELD_BACK: 1}
     assert decision.diagnosis.rules == {"tenant shop"}
+
+
+def test_what_is_in_flight_counts_against_a_bound() -> None:
+    """Samples of 0.75 say nothing yet of the Pod on n1, which will add a tenth of its node's 10 cores."""
+    use = replace(USE, unit=Unit.RATIO, inflight=Effect(EffectKind.REQUEST, "cpu"))
+    placed = make_pod("placed", node="n1", cpu="1")
+    snapshot = world([node(name="n0"), node(name="n1")], [placed], [BOUNDED], [0.75, 0.75])
+    column = SignalColumn(use, snapshot.signals.columns["use"].values, 0.0, as_of_unix_s=1_767_225_600.0)
+    table = replace(snapshot.signals, rules=RuleSet({"use": use}, tenants=(BOUNDED,)), columns={"use": column})
+    state = cluster_of([node(name="n0"), node(name="n1")], [placed])
+
+    found = said(of_shop(cpu="7300m"), Snapshot(state, table, 0.0))
+
+    assert found == {"n1": {(UNSCHEDULABLE, HELD_BACK)}}
 
 
 NAMESPACE = object_of("Namespace", {"metadata": {"name": "shop", "labels": {"team": "a"}}})
