@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -35,6 +35,7 @@ class _Node:
     down: bool = False
     gauges: dict[str, float] = field(default_factory=dict)
     counters: dict[str, _Counter] = field(default_factory=dict)
+    stamps: dict[str, Callable[[], float]] = field(default_factory=dict)
 
 
 class NodeExporter:
@@ -110,6 +111,14 @@ class NodeExporter:
         with self._lock:
             self._nodes[name].gauges[series] = value
 
+    def stamp(self, name: str, series: str, clock: Callable[[], float]) -> None:
+        """Expose a series with the time of this clock, in Unix seconds.
+
+        To be called before Prometheus knows the series: one that gets a timestamp later has ended for it.
+        """
+        with self._lock:
+            self._nodes[name].stamps[series] = clock
+
     def set_rate(self, name: str, series: str, per_second: float) -> None:
         """Let a counter advance at this rate from now on; any series may be added."""
         now = time.monotonic()
@@ -140,7 +149,8 @@ class NodeExporter:
                 return None
             samples = [(series, "gauge", value) for series, value in node.gauges.items()]
             samples += [(series, "counter", counter.at(now)) for series, counter in node.counters.items()]
-        return _text_format(samples)
+            stamps = {series: clock() for series, clock in node.stamps.items()}
+        return _text_format(samples, stamps)
 
     def static_configs(self) -> list[dict[str, Any]]:
         """Return a target per node, `instance` being the node's name as kube-prometheus relabels it."""
@@ -157,13 +167,14 @@ class NodeExporter:
             return self._nodes[name]
 
 
-def _text_format(samples: Iterable[tuple[str, str, float]]) -> str:
+def _text_format(samples: Iterable[tuple[str, str, float]], stamps: Mapping[str, float]) -> str:
     families: dict[str, list[str]] = {}
     types: dict[str, str] = {}
     for series, type_, value in samples:
         family = series.partition("{")[0]
         types[family] = type_
-        families.setdefault(family, []).append(f"{series} {value!r}")
+        stamp = f" {round(stamps[series] * 1000)}" if series in stamps else ""
+        families.setdefault(family, []).append(f"{series} {value!r}{stamp}")
     lines: list[str] = []
     for family, exposed in families.items():
         lines += [f"# TYPE {family} {types[family]}", *exposed]
