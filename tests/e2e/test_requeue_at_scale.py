@@ -36,7 +36,7 @@ N_HELD = 5_000 if IS_FULL else 300
 N_ON_FIRST = 40
 """How many Pods the node takes that recovers first."""
 N_FRESH = 300 if IS_FULL else 60
-LOOK_S = 2.0 if IS_FULL else 0.2
+LOOK_S = 5.0 if IS_FULL else 0.2
 """How often the API server is asked for all Pods."""
 LATEST_S = INTERVAL_S + 2.0
 MAX_TRIES_PER_S = 200
@@ -45,7 +45,12 @@ MAX_TEXTS_PER_S = 50
 HOT, COOL = 0.95, 0.2
 LIMIT = 0.8
 HELD = {"tier": "held"}
-RULE = "  - {name: avoid-hot-nodes, match: {labels: {tier: held}}, signal: node_cpu, filter: {max: 0.8}}\n"
+RULE = f"""\
+  - name: avoid-hot-nodes
+    match: {{labels: {{tier: held}}}}
+    signal: node_cpu
+    filter: {{max: {LIMIT}, missing: reject}}
+"""
 FIRST, FREE = "node-00", "node-free"
 
 
@@ -184,16 +189,16 @@ def test_thousands_of_pods_come_back_one_after_the_other(
     held = {name: at for name, at in binds(since).items() if name.startswith("held")}
     assert len(held) == N_ON_FIRST
     wait_until(
-        lambda: _n_with_text(cluster, "Too many pods") >= N_HELD - N_ON_FIRST, 60 + N_HELD / 25, "the texts", LOOK_S
+        lambda: _n_with_text(cluster, "Too many pods") >= N_HELD - N_ON_FIRST, 60 + N_HELD / 10, "the texts", LOOK_S
     )
     texts = times_of(since.events(verb="patch", resource="pods", subresource="status", user="vane"))
     assert took_s >= (N_HELD - MAX_TRIES_PER_S) / MAX_TRIES_PER_S
     assert most_in_a_second(texts) <= MAX_TEXTS_PER_S
-    p99_ms = [float(np.quantile(took, 0.99)) for took in (before_ms, during_ms)]
-    log.info("one node: %d tried in %.1f s, at most %d texts a second", N_HELD, took_s, most_in_a_second(texts))
-    log.info("Pods of no rule: decided in %.2f ms before, %.2f ms during the wave (p99)", *p99_ms)
+    before, during = (np.quantile(took, (0.5, 0.9, 0.99)) for took in (before_ms, during_ms))
+    took = (N_HELD, took_s, most_in_a_second(texts), texts[-1] - texts[0])
+    log.info("one node: %d tried in %.1f s, at most %d texts a second, over %.0f s", *took)
+    log.info("Pods of no rule, decided in ms (p50, p90, p99): %s before, %s during the wave", before, during)
     assert len(during_ms) == N_FRESH
-    assert not IS_FULL or p99_ms[1] <= 2 * p99_ms[0]
 
     # All recover.
     since = audit.from_now()
@@ -206,6 +211,7 @@ def test_thousands_of_pods_come_back_one_after_the_other(
         "all nodes: %d bound %.2f to %.2f s after the recovery, at most %d a second",
         len(times), times[0] - recovered_s, times[-1] - recovered_s, most_in_a_second(times),
     )  # fmt: skip
+    assert not IS_FULL or during[-1] <= 2 * before[-1]
 
 
 def _n_bound(cluster: MeasuredCluster, prefix: str) -> int:
