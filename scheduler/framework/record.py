@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.framework.decision import Decision, Shadow, WeighedTerm
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.rule_reading import concerns, read_column
+from scheduler.framework.rule_reading import concerns, is_valve_open, read_column
 from scheduler.framework.tenant_record import TenantUse, tenant_use
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
@@ -57,7 +57,8 @@ class RuleUse:
 
     `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `smoothing_s` is the
     half-life with which the value is smoothed, 0 where it is as measured. `acts` is False where the rule only watched
-    the Pod.
+    the Pod, `is_valve_open` True where its filter refused nobody for its valve. `key` says which Pods read this value,
+    where not all do: their workload, their number of cards, the zone that they call.
     """
 
     rule: str
@@ -69,6 +70,8 @@ class RuleUse:
     inflight: float
     smoothing_s: float
     acts: bool
+    is_valve_open: bool = False
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,4 +243,5 @@ def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse
     if row >= 0:
         freshness, age_s = column.freshness_at(row), column.age_at(row)
     state = (freshness.value, age_s, value, inflight, signal.smoothing_s)
-    return RuleUse(rule.name, rule.signal, signal.source, *state, acts)
+    is_open = rule.filter is not None and is_valve_open(rule, pod, snapshot)
+    return RuleUse(rule.name, rule.signal, signal.source, *state, acts, is_open, column.key)

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from scheduler.framework.decide import decide
+from scheduler.framework.record import record_of
 from scheduler.framework.rule_reading import concerns, read_column, read_tripped
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import (
@@ -25,7 +27,7 @@ from scheduler.model.rules import (
 )
 from scheduler.plugins.signals import SignalFilter
 from scheduler.signals.asking.asker import SignalAsker
-from tests.builders import make_node, make_pod
+from tests.builders import default_profile, make_node, make_pod
 from tests.plugins.run import refusals
 from tests.signals.keyed_world import (
     CART,
@@ -383,3 +385,15 @@ def test_a_snapshot_can_be_detached() -> None:
     detached = kept.snapshot().detach()
     kept.publish(RTT, pairs(z1z1=100.0))
     assert "".join(sorted(refusals(SignalFilter(), make_pod(), detached))) == "cd"
+
+
+def test_a_record_says_whose_value_it_was_and_that_the_valve_was_open() -> None:
+    kept = Kept(over_cards(RuleFilter(max=90.0, max_clear=90.0, valve=0.3)))
+    kept.publish(GPU, TestCards.SAMPLES)
+    profile = default_profile()
+    told = []
+    for n in (1, 3):
+        pod, snapshot = make_pod(extended={"nvidia.com/gpu": n}), kept.snapshot()
+        (use,) = record_of(pod, snapshot, decide(pod, snapshot, profile), "vane", 0.0).rules
+        told.append((use.key, use.is_valve_open))
+    assert told == [("1", False), ("3", True)]
