@@ -123,7 +123,8 @@ class SignalTable:
     """Rules, their signals' columns and their trip bits, frozen for one cycle.
 
     columns
-        signal name -> SignalColumn for every signal of `rules`.
+        signal name -> SignalColumn for every signal of `rules` that is asked for; built-in ones are read from the rest
+        of the snapshot.
     tripped
         rule name -> bool (n_rows,), True where the rule's filter refuses the node; where its column has no sample
         only as long as a hold time lasts. Changes only when a sample is published or a rule is loaded, so that
