@@ -117,11 +117,11 @@ def _in_unit(signal: Signal, amounts: IntArray, allocatable: IntArray) -> FloatA
     return share * _PERCENT if signal.unit is Unit.PERCENT else share
 
 
-def amount_in_unit(signal: Signal, effect: Effect, amount: int) -> float:
+def amount_in_unit(signal: Signal, effect: Effect, amount: float) -> float:
     """Return an amount as people read it: cores, units of a resource, or the signal's unit."""
     if not effect.resource:
         return amount / effect_scale(signal.unit)
-    return amount / 1000 if effect.resource == CPU else float(amount)
+    return amount / 1000 if effect.resource == CPU else amount
 
 
 def is_learned(signal: Signal) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 
 from scheduler.cluster.cache import Cache
+from scheduler.framework.inflight_column import amount_in_unit
 from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.loop.keyed_listing import chosen_samples, tripped_samples
 from scheduler.loop.ports import Clock
@@ -35,6 +36,9 @@ NO_FIGURES: Final = msgspec.msgpack.encode([])
 
 _SLICE_S: Final = 0.0005
 """How long a slice is worked on, the figures under way apart: those of one signal or rule are 0.1 to 0.3 ms."""
+
+
+_MAX_LEARNED = 50
 
 
 class Sort(enum.StrEnum):
@@ -126,13 +130,29 @@ class VerdictFigures(msgspec.Struct, frozen=True, array_like=True, tag="verdicts
     scores: bytes
 
 
+class LearnedFigures(msgspec.Struct, frozen=True, array_like=True, tag="learned"):
+    """What Pods of one workload were seen to add to a signal, each: median and quartiles over `n` observations.
+
+    In cores for cpu, whole units of another `resource`, or in the signal's unit where that is empty.
+    """
+
+    signal: str
+    namespace: str
+    workload: str
+    resource: str
+    n: int
+    median: float
+    low: float
+    high: float
+
+
 class Fault(msgspec.Struct, frozen=True, array_like=True, tag="fault"):
     """The listing ends here; the log says more."""
 
     text: str
 
 
-Figures = SignalFigures | RuleFigures | NodeFigures | VerdictFigures | Fault
+Figures = SignalFigures | RuleFigures | LearnedFigures | NodeFigures | VerdictFigures | Fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +205,8 @@ class SignalListing:
             yield _signal_figures(signal, self._now)
         for rule in rules.rules:
             yield _rule_figures(rule, self._now)
+        for signal in rules.signals.values():
+            yield from _learned_figures(signal, self._now.store)
         for signal in rules.signals.values():
             if query.signal in ("", signal.name) and (query.node or query.limit):
                 yield from self._nodes_of(signal, [rule for rule in rules.rules if rule.signal == signal.name])
@@ -244,6 +266,17 @@ def _signal_figures(signal: Signal, now: _Now) -> SignalFigures:
         n_nodes=nodes.n_alive,
         n_covered=int(np.count_nonzero(column.has_sample & nodes.alive)) if column is not None and is_known else 0,
     )
+
+
+def _learned_figures(signal: Signal, store: SignalStore) -> Iterator[LearnedFigures]:
+    """Yield the workloads of which most was seen, at most `_MAX_LEARNED`."""
+    effect = signal.inflight
+    if effect is None:
+        return
+    told = sorted(store.learned.told(signal).items(), key=lambda one: (-one[1].n, one[0]))
+    for (namespace, workload), learned in told[:_MAX_LEARNED]:
+        figures = (amount_in_unit(signal, effect, one) for one in (learned.median, learned.low, learned.high))
+        yield LearnedFigures(signal.name, namespace, workload, effect.resource, learned.n, *figures)
 
 
 def _rule_figures(rule: Rule, now: _Now) -> RuleFigures:

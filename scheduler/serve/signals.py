@@ -9,6 +9,8 @@ signals
     `next_try_s`.
 rules
     Mode, weight, nodes refused now (null where that depends on the Pod), whether the valve is open.
+learned
+    What Pods of a workload were seen to add to a signal, for signals that learn it: median and quartiles of each.
 nodes
     By signal in order: value, age, state, `why` it has none, what is in flight, and what each rule says of it.
 """
@@ -26,6 +28,7 @@ from scheduler.loop.signal_listing import (
     NO_FIGURES,
     Fault,
     Figures,
+    LearnedFigures,
     NodeFigures,
     RuleFigures,
     SignalFigures,
@@ -99,6 +102,7 @@ class SignalsPage:
         page = {
             "signals": [_signal(one, standings.get(one.name)) for one in signals.values()],
             "rules": [_rule(one) for one in self._found if isinstance(one, RuleFigures)],
+            "learned": [_learned(one) for one in self._found if isinstance(one, LearnedFigures)],
             "nodes": nodes,
         }
         return msgspec.json.encode(page)
@@ -157,6 +161,17 @@ def _signal(figures: SignalFigures, standing: Standing | None) -> dict[str, Any]
         "series": answer.n_series,
         "mapped": answer.n_mapped,
         "dropped": {name: n for name in answer.drops.__struct_fields__ if (n := getattr(answer.drops, name))},
+    }
+
+
+def _learned(figures: LearnedFigures) -> dict[str, Any]:
+    return {
+        "signal": figures.signal,
+        "workload": f"{figures.namespace}/{figures.workload}",
+        "of": figures.resource,
+        "seen": figures.n,
+        "adds": _number(figures.median),
+        "quartiles": [_number(figures.low), _number(figures.high)],
     }
 
 

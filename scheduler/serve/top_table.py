@@ -7,7 +7,8 @@ from typing import Any, Final
 
 _SIGNAL_HEAD: Final = ("SIGNAL", "STATE", "AGE", "NODES", "REFUSED", "WHAT IS WRONG")
 _NODE_HEAD: Final = ("SIGNAL", "NODE", "VALUE", "IN FLIGHT", "AGE", "STATE", "RULES")
-_RIGHT: Final = frozenset({"AGE", "NODES", "REFUSED", "VALUE", "IN FLIGHT"})
+_LEARNED_HEAD: Final = ("SIGNAL", "WORKLOAD", "A POD ADDS", "HALF OF THEM", "SEEN")
+_RIGHT: Final = frozenset({"SEEN", "AGE", "NODES", "REFUSED", "VALUE", "IN FLIGHT"})
 _NONE: Final = "-"
 _SUFFIXES: Final = {"percent": " %", "s": " s", "ms": " ms", "watt": " W", "celsius": " °C"}
 _BINARY: Final = ("", " Ki", " Mi", " Gi", " Ti", " Pi")
@@ -32,6 +33,9 @@ def lines_of(page: dict[str, Any], shown: str = "") -> list[str]:
     lines = _columns(_SIGNAL_HEAD, [_signal(one, page["rules"]) for one in signals if shown in ("", one["name"])])
     if not signals:
         return ["no signals: no rule file names any"]
+    learned = [_learned(one, units.get(one["signal"], "")) for one in page["learned"] if shown in ("", one["signal"])]
+    if learned:
+        lines += ["", *_columns(_LEARNED_HEAD, learned)]
     nodes: list[dict[str, Any]] = page["nodes"]
     if nodes:
         rows = [_node(one, units.get(one["signal"], ""), one["signal"] in suspect) for one in nodes]
@@ -81,6 +85,22 @@ def _node(node: dict[str, Any], unit: str, is_suspect: bool) -> tuple[str, ...]:
         _age(node["age_s"]) if node["value"] is not None else _NONE,
         state,
         "; ".join(_rule(rule) for rule in node["rules"]) or _NONE,
+    )
+
+
+def _learned(learned: dict[str, Any], unit: str) -> tuple[str, ...]:
+    def told(value: float | None) -> str:
+        if learned["of"] not in ("", "cpu"):
+            return _value(value, "bytes" if learned["of"] in ("memory", "ephemeral-storage") else "none")
+        return f"{_value(value, 'none')} cores" if learned["of"] else _value(value, unit)
+
+    low, high = learned["quartiles"]
+    return (
+        learned["signal"],
+        learned["workload"],
+        told(learned["adds"]),
+        f"{told(low)} to {told(high)}",
+        str(learned["seen"]),
     )
 
 

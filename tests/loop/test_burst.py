@@ -13,10 +13,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from scheduler.framework.rule_reading import read_column
+from scheduler.loop.signal_listing import Figures, LearnedFigures, SignalListing, SignalsQuery
 from scheduler.model.pods import PodInfo
 from scheduler.model.views import NodeView
 from scheduler.sim.prometheus.evaluate import evaluate
@@ -257,6 +259,11 @@ def test_what_pods_add_is_learned_in_calm_times() -> None:
     assert learned.n >= 3
     assert learned.low <= learned.median <= learned.high
     assert learned.median == pytest.approx(200.0, rel=0.05), "in millicores"
+    listing = SignalListing(burst.leader.world.cache, signals, burst.leader.clock, SignalsQuery())
+    told = msgspec.msgpack.Decoder(list[Figures]).decode(listing.slice())
+    (shown,) = (one for one in told if isinstance(one, LearnedFigures))
+    assert (shown.workload, shown.resource, shown.n) == ("ReplicaSet/web", "cpu", learned.n)
+    assert shown.median == pytest.approx(0.2, rel=0.05), "in cores"
 
     burst.place(PODS)
 

@@ -13,6 +13,7 @@ from scheduler.loop.signal_listing import (
     NO_FIGURES,
     Fault,
     Figures,
+    LearnedFigures,
     NodeFigures,
     RuleFigures,
     SignalFigures,
@@ -226,3 +227,18 @@ def test_what_is_not_known_is_said_and_a_fault_is_raised() -> None:
     made.add(msgspec.msgpack.encode([Fault("ValueError: it broke")]))
     with pytest.raises(RuntimeError, match="it broke"):
         made.body({})
+
+
+def test_what_was_learned_of_a_workload_is_told_with_its_spread() -> None:
+    told = page([CPU, LearnedFigures("cpu", "shop", "ReplicaSet/web", "cpu", 7, 0.2, 0.18, NAN)])
+
+    assert told["learned"] == [
+        {
+            "signal": "cpu",
+            "workload": "shop/ReplicaSet/web",
+            "of": "cpu",
+            "seen": 7,
+            "adds": 0.2,
+            "quartiles": [0.18, None],
+        }
+    ]

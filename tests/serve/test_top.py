@@ -75,6 +75,11 @@ PAGE = {
         {"name": "hot", "signal": "cpu", "mode": "enforce", "weight": 3.0, "refused_nodes": 1, "valve_open": False},
         {"name": "far", "signal": "zone", "mode": "enforce", "weight": None, "refused_nodes": 2, "valve_open": True},
     ],
+    "learned": [
+        {"signal": "cpu", "workload": "shop/Deployment", "of": "cpu", "seen": 9, "adds": 0.2, "quartiles": [0.1, 0.25]},
+        {"signal": "disk", "workload": "shop/db", "of": "memory", "seen": 3, "adds": 2048.0, "quartiles": [0, 4096.0]},
+        {"signal": "zone", "workload": "shop/web", "of": "", "seen": 3, "adds": 0.1, "quartiles": [0.1, 0.1]},
+    ],
     "nodes": [
         node("cpu", "b", value=0.91, inflight=0.0125, rules=[{"rule": "hot", "verdict": "refused", "score": 9.0}]),
         node("cpu", "a", value=None, state="missing", why="nan", rules=[{"rule": "hot", "verdict": "", "score": None}]),
@@ -89,6 +94,11 @@ cpu        fresh              3 s    2/2        1
 disk @far  absent               -    0/2        -  no answer (timeout): no answer within 5 s; asked with pauses, \
 it failed some times; again in 9 s
 zone       fading, suspect  12 min    2/2        2  only scoring: far
+
+SIGNAL  WORKLOAD         A POD ADDS  HALF OF THEM            SEEN
+cpu     shop/Deployment  0.2 cores   0.1 cores to 0.25 cores    9
+disk    shop/db          2 KiB       0 B to 4 KiB               3
+zone    shop/web         0.1 s       0.1 s to 0.1 s             3
 
 SIGNAL  NODE    VALUE  IN FLIGHT     AGE  STATE                   RULES
 cpu     b        0.91    +0.0125     3 s  fresh                   hot: refused, 9 points
@@ -138,7 +148,7 @@ def test_signals_and_nodes_are_printed_once_in_a_pipe(top: Top, source: Source) 
 
 def test_columns_stand_below_each_other(top: Top) -> None:
     top()
-    head, *lines = top.out.split("\n\n")[1].splitlines()
+    head, *lines = top.out.split("\n\n")[2].splitlines()
     at = head.index("STATE")
     assert all(line[at - 2 : at] == "  " and line[at] != " " for line in lines)
 
