@@ -12,7 +12,7 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -51,7 +51,8 @@ signals:
   cards: {expr: 'max by (node, UUID) (card)', by: gpu, unit: percent}
   mine: {expr: 'max by (node, app) (mine)', by: workload, workload: {label: app}, unit: ms}
   trip: {expr: 'max by (source, target) (trip)', by: pair, pair: {label: zone, from: source, to: target}, unit: ms}
-  mates: {count: {same: [app]}}
+  mates: {count: {same: [app], window: 1h}}
+  taught: {expr: max by (node) (taught), unit: ratio, inflight: {cpu: learned}}
   full: {requested: cpu, unit: ratio}
   crowd: {pods: {}, by: zone}
 rules:
@@ -67,6 +68,8 @@ rules:
   - {name: mine, signal: mine, workload: app, score: {best: 1ms, worst: 90ms}, weight: 2}
   - {name: trip, signal: trip, calls: {labels: {app: db}}, score: {best: 1ms, worst: 90ms}, weight: 2}
   - {name: mates, signal: mates, filter: {max: 3}, score: {best: 0, worst: 5}}
+  - {name: taught, signal: taught, score: {best: 0, worst: 1}, max_age: 32s}
+  - {name: own-zone, label_match: {pod: wanted-zone, node: zone}}
   - {name: full, signal: full, score: {best: 1, worst: 0}}
   - {name: crowd, signal: crowd, mode: shadow, filter: {max: 1}, score: {best: 0, worst: 9}, weight: 9}
   - {name: few, signal: use, canary: {percent: 50}, filter: {max: 50%}, score: {best: 1, worst: 0}}
@@ -80,18 +83,24 @@ tenants:
 PROFILE = default_profile()
 GPU = "nvidia.com/gpu"
 
+_EPOCH_S = 1_767_225_600.0
+
 _OF_ROWS = ("state_generation", "signals_generation", "best_nodes", "total", "terms")
 """What of a record counts changes, or lists nodes, of which equal ones stand in any order: told by name instead."""
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What a seed has drawn: nodes, placed Pods, Pods to place, and per moment (seconds) the series by signal."""
+    """What a seed has drawn: nodes, placed Pods, Pods to place, and per moment (seconds) the series by signal.
+
+    `lags` are the seconds by which the samples of some nodes are further behind than the others.
+    """
 
     nodes: tuple[Node, ...]
     placed: tuple[PodInfo, ...]
     pods: tuple[PodInfo, ...]
     answers: tuple[tuple[float, dict[str, list[Series]]], ...]
+    lags: dict[str, float]
     now_s: float
 
     @classmethod
@@ -103,14 +112,15 @@ class Scene:
         placed = tuple(_pod(random, f"placed-{i}", random.choice(names)) for i in range(random.randint(0, 9)))
         pods = tuple(_pod(random, f"pod-{i}") for i in range(4))
         answers = tuple((1_000.0 + 15.0 * i, _series(random, names)) for i in range(2))
-        return cls(nodes, placed, pods, answers, 1_015.0 + random.choice([0.0, 20.0, 70.0]))
+        lags = {name: random.choice((10.0, 50.0, 200.0)) for name in names if random.random() < 0.2}
+        return cls(nodes, placed, pods, answers, lags, 1_015.0 + random.choice([0.0, 20.0, 70.0]))
 
     def shuffled(self, random: Random) -> Scene:
         """Return the scene with its nodes and all series in another order."""
         answers = tuple(
             (at_s, {name: _mixed(random, several) for name, several in by.items()}) for at_s, by in self.answers
         )
-        return Scene(tuple(_mixed(random, self.nodes)), self.placed, self.pods, answers, self.now_s)
+        return replace(self, nodes=tuple(_mixed(random, self.nodes)), answers=answers)
 
     def snapshot(self) -> Snapshot:
         state = cluster_of(self.nodes, self.placed, objects=OBJECTS)
@@ -123,7 +133,9 @@ class Scene:
         for at_s, by_signal in self.answers:
             now_s = at_s
             for name, series in by_signal.items():
-                store.publish(_answer(rules.signals[name], series, NodeResolver(identity), at_s))
+                answer = _answer(rules.signals[name], series, NodeResolver(identity), at_s)
+                lags = self.lags if name == "use" else {}
+                store.publish(msgspec.structs.replace(answer, lag_by_key=lags))
             store.freeze(NodeView(state.nodes), at_s)
         now_s = self.now_s
         return Snapshot(state, store.freeze(NodeView(state.nodes), now_s), now_s)
@@ -149,6 +161,8 @@ def _pod(random: Random, name: str, node: str = "") -> PodInfo:
     if random.random() < 0.5:
         requests[GPU] = random.randint(1, 3)
     labels = {"app": random.choice(("web", "db"))}
+    if random.random() < 0.2:
+        labels["wanted-zone"] = random.choice("ab")
     return make_pod(name, node=node, labels=labels, priority=random.choice((0, 0, 10)), extended=requests)
 
 
@@ -168,6 +182,7 @@ def _series(random: Random, names: Sequence[str]) -> dict[str, list[Series]]:
     return {
         "use": draw(by_node, 1.0),
         "smooth": draw(by_node, 1.0),
+        "taught": draw(by_node, 1.0),
         "zone_p99": draw([{"zone": zone} for zone in zones], 100.0),
         "burn": draw([{}], 2.0),
         "cards": draw([{"node": name, "UUID": f"{name}-{i}"} for name in names for i in range(4)], 100.0),
@@ -189,7 +204,14 @@ def _answer(signal: Signal, series: Sequence[Series], resolver: NodeResolver, at
         by_key = {found.keys[i]: float(found.values[i]) for i in np.flatnonzero(found.has_value)}
         values = {"by_label": by_key} if signal.by is ByKind.LABEL else {"value": by_key.get("")}
     return SignalAnswer(
-        signal.name, signature(signal), 1, signal.max_age_s, at_s, smoothing_s=signal.smoothing_s, **values
+        signal.name,
+        signature(signal),
+        1,
+        signal.max_age_s,
+        at_s,
+        evaluated_unix_s=_EPOCH_S + at_s,
+        smoothing_s=signal.smoothing_s,
+        **values,
     )
 
 

@@ -55,9 +55,11 @@ def test_the_scenes_say_something() -> None:
 
     assert sum(bool(one.get("record", {}).get("node")) for one in found) > 30
     assert sum(bool(one.get("victims")) for one in found) > 0
-    assert refusing >= {"use", "smooth", "burning", "cards", "few", "tenant red"}
-    assert telling >= {"use", "smooth", "zone", "cards", "mine", "trip", "mates", "full", "few"}
+    assert refusing >= {"use", "smooth", "burning", "cards", "few", "own-zone", "tenant red"}
+    assert telling >= {"use", "smooth", "zone", "cards", "mine", "trip", "mates", "full", "few", "taught"}
     assert any(one.get("record", {}).get("shadows") for one in found)
+    uses = [use for one in found for use in one.get("record", {}).get("rules", ())]
+    assert {bool(use["inflight"]) for use in uses if use["signal"] in ("use", "taught")} == {True, False}
 
 
 def test_rules_of_every_kind_are_among_them() -> None:
@@ -66,5 +68,6 @@ def test_rules_of_every_kind_are_among_them() -> None:
     assert {signal.by for signal in rules.signals.values()} == set(ByKind)
     assert {rule.mode for rule in rules.rules} == set(Mode)
     assert any(rule.canary for rule in rules.rules)
+    assert any(rule.label_match for rule in rules.rules)
     assert any(signal.inflight for signal in rules.signals.values())
     assert rules.tenants
