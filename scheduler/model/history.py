@@ -21,7 +21,7 @@ MAX_WINDOW_S = 86_400.0
 """No window is longer."""
 
 CAPACITY = 50_000
-"""Pods remembered, the earliest placed forgotten first: some 25 MB."""
+"""Pods remembered, the earliest placed forgotten first: some 50 MB, with five labels each."""
 
 _QUESTIONS = 256
 """Columns kept, least recently asked for forgotten."""
@@ -57,10 +57,10 @@ class _Column:
 
     __slots__ = ("n", "nodes", "placed_s")
 
-    def __init__(self) -> None:
-        self.n = 0
-        self.placed_s: FloatArray = np.zeros(16)
-        self.nodes: IntArray = np.zeros(16, dtype=np.int64)
+    def __init__(self, placed_s: Sequence[float], nodes: Sequence[int]) -> None:
+        self.n = len(placed_s)
+        self.placed_s: FloatArray = np.array([*placed_s, 0.0])
+        self.nodes: IntArray = np.array([*nodes, 0], dtype=np.int64)
 
     def add(self, placed_s: float, node: int, since_s: float) -> None:
         if self.n == len(self.placed_s):
@@ -149,16 +149,14 @@ class PlacementHistory:
         return [self._departed[uid] for _, uid in self._by_time[first:last]]
 
     def _learned(self, question: Question) -> _Column:
-        (key, value), column = question.labels[0], _Column()
+        key, value = question.labels[0]
         if key not in self._by_label:
             by_value = self._by_label[key] = {}
             for one in self._departed.values():
                 if key in one.labels:
                     by_value.setdefault(one.labels[key], {})[one.uid] = one
-        for one in self._by_label[key].get(value, {}).values():
-            if question.holds(one):
-                column.add(one.placed_s, self._code(one.node_name), self._forgotten_s)
-        return column
+        found = [one for one in self._by_label[key].get(value, {}).values() if question.holds(one)]
+        return _Column([one.placed_s for one in found], [self._code(one.node_name) for one in found])
 
     def _forget(self, since_s: float) -> None:
         """Let go of those that no window reaches, and of the earliest beyond the capacity."""
