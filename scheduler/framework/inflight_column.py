@@ -21,10 +21,7 @@ def with_inflight(column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
     question = question_of(column, snapshot)
     if question is None:
         return column
-    try:
-        signal, index = column.signal, snapshot.index(InflightPods)
-    except LookupError:  # nobody counts: the profiles have neither of the plugins that read rules
-        return column
+    signal, index = column.signal, snapshot.index(InflightPods)
     n_rows = snapshot.nodes.n_rows
     if signal.by is ByKind.LABEL:
         sums = sums_of(column, snapshot)
