@@ -40,13 +40,8 @@ class Emptied:
     after: IntArray
 
 
-def built_in_column(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
-    """Return a built-in signal as it is for this Pod; without a Pod only where it does not depend on one.
-
-    None where nobody counts, as the profiles have neither of the plugins that read rules.
-    """
-    if _built_in(signal).kind is BuiltInKind.COUNT and not _is_counted(snapshot):
-        return None
+def built_in_column(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn:
+    """Return a built-in signal as it is for this Pod; without a Pod only where it does not depend on one."""
     return SignalColumn(signal, _values(signal, pod, snapshot), 0.0)
 
 
@@ -156,14 +151,6 @@ def _values(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> FloatArr
     same = _built_in(signal).same
     like = None if pod is None or not same else (pod.namespace, *(pod.labels.get(key) for key in same))
     return snapshot.once((signal.name, like), lambda: read_only(built_in_values(signal, pod, snapshot)))
-
-
-def _is_counted(snapshot: Snapshot) -> bool:
-    try:
-        snapshot.index(MatchingPods)
-    except LookupError:
-        return False
-    return True
 
 
 def _counts(built_in: BuiltIn, pod: PodInfo | None, snapshot: Snapshot) -> IntArray:

@@ -17,10 +17,15 @@ _PERCENT = 100.0
 
 
 def with_inflight(column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
-    """Return the column with what placed Pods add to it, where its signal says that they do."""
+    """Return a signal's column with what placed Pods add to it, where the signal says that they do."""
     question = question_of(column, snapshot)
     if question is None:
         return column
+    # Filter, score and record of one decision share it.
+    return snapshot.once(("with in-flight", column.signal.name), lambda: _beside(column, question, snapshot))
+
+
+def _beside(column: SignalColumn, question: Question, snapshot: Snapshot) -> SignalColumn:
     signal, index = column.signal, snapshot.index(InflightPods)
     n_rows = snapshot.nodes.n_rows
     if signal.by is ByKind.LABEL:

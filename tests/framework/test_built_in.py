@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from scheduler.framework.built_in import built_in_column, built_in_values, label_mismatch
+from scheduler.framework.built_in import built_in_values, label_mismatch
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Signal, Unit
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.examples.team_nodes import TEAM
@@ -106,12 +106,6 @@ def test_a_pod_that_is_being_deleted_counts_until_it_is_gone() -> None:
     assert built_in_values(Signal("it", "", built_in=COUNT), make_pod(labels={"app": "web"}), snapshot).tolist() == [
         1.0
     ]
-
-
-def test_where_nobody_counts_there_is_no_column() -> None:
-    snapshot = Snapshot(cluster_of([make_node("a")], plugins=()), NO_SIGNALS, 0.0)
-    assert built_in_column(Signal("it", "", built_in=COUNT), make_pod(labels={"app": "web"}), snapshot) is None
-    assert built_in_column(Signal("it", "", built_in=BuiltIn(BuiltInKind.PODS)), None, snapshot) is not None
 
 
 def test_no_node_no_value() -> None:
