@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watching import Changed, Replaced
 from scheduler.loop.binding import BindingCycle
+from scheduler.loop.collecting import Collecting
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.learning import learn
@@ -98,6 +98,7 @@ class SchedulingLoop:
         self._looked_after_s = 0.0
         self._windows_passed_s = clock()
         self._unix_clock = unix_clock or clock
+        self._collecting = Collecting()
         self._compare_clocks()
 
     @property
@@ -118,7 +119,7 @@ class SchedulingLoop:
         self._wait_until(lambda: self.has_synced)
         if self._stop is None:
             self._parts.cycle.follow()
-            self._settle_memory()
+            self._collecting.begin(self._clock())
             self._wait_for_first_answers()
         self._deciding = True
         if self._stop is None:
@@ -128,8 +129,13 @@ class SchedulingLoop:
             self._look_after_now_and_then()
             self._parts.binding.tick()
             self._parts.cycle.follow()
-            if self._stop is None and self._leading and not self._parts.cycle.run_once():
+            if self._stop is not None or not self._leading:
+                continue
+            if self._parts.cycle.run_once():
+                self._collecting.busy(self._clock())
+            else:
                 self._parts.binding.flush()
+                self._collecting.idle(self._clock())
         if self._stop.exit_code == 0:
             self._drain()
         return self._stop
@@ -233,12 +239,6 @@ class SchedulingLoop:
         missing = self._parts.verdicts.unanswered()
         if missing:
             log.warning("deciding without the first answers of some signals", extra={"signals": sorted(missing)})
-
-    def _settle_memory(self) -> None:
-        """Keep what the first lists brought out of the collector's way: a full collection would stall a cycle."""
-        gc.collect()
-        gc.freeze()
-        gc.enable()
 
     def _binder_said(self, said: BinderSaid) -> None:
         parts = self._parts

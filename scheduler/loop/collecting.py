@@ -1,0 +1,52 @@
+"""When the garbage collector looks at everything: while no Pod waits, so that no cycle stalls for it.
+
+A full collection goes through all objects that have come since the last freeze: tens of milliseconds where thousands of
+Pods are new. What is frozen is not looked at again; it is freed as ever when the last reference to it goes.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable
+from typing import Final
+
+_QUIET_S: Final = 2.0
+_APART_S: Final = 60.0
+# The usual two for young objects; a full collection by itself only where no moment is quiet for very long.
+_THRESHOLDS: Final = (700, 10, 1_000)
+
+
+def collect_and_freeze() -> None:
+    gc.collect()
+    gc.freeze()
+
+
+class Collecting:
+    """Owned by the deciding thread."""
+
+    def __init__(self, collect: Callable[[], None] = collect_and_freeze) -> None:
+        self._collect = collect
+        self._settled_s = math.inf
+        self._busy_s = -math.inf
+        self._has_been_busy = False
+
+    def begin(self, now_s: float) -> None:
+        """Keep what the first lists brought out of the collector's way."""
+        gc.set_threshold(*_THRESHOLDS)
+        gc.enable()
+        self._settle(now_s)
+
+    def busy(self, now_s: float) -> None:
+        """Note that a Pod was decided."""
+        self._busy_s, self._has_been_busy = now_s, True
+
+    def idle(self, now_s: float) -> None:
+        """Collect and freeze if it has been quiet for a while, and there was something to do since the last time."""
+        is_quiet = now_s - self._busy_s >= _QUIET_S and now_s - self._settled_s >= _APART_S
+        if is_quiet and self._has_been_busy:
+            self._settle(now_s)
+
+    def _settle(self, now_s: float) -> None:
+        self._collect()
+        self._settled_s, self._has_been_busy = now_s, False
