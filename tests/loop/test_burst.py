@@ -290,8 +290,11 @@ def test_a_burst_as_a_real_prometheus_sees_it(programs: Path, tmp_path: Path) ->
         assert burst.error() <= 0.05
 
 
-def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_show_it() -> None:
-    """No verdict of the samples alone changes here: all nodes are below the limit all the time."""
+def with_too_many_pods() -> tuple[Burst, dict[str, str]]:
+    """Return a cluster whose nodes are full of what is in flight, and name -> node of those who have found room.
+
+    No verdict of samples alone changes: all nodes are below the limit all the time.
+    """
     burst = Burst(1, "inflight: {cpu: 800m}")
     harness = burst.leader
     harness.load_rules(rules(burst.inflight).replace("    score", "    filter: {max: 0.6}\n    score"), generation=2)
@@ -300,13 +303,16 @@ def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_sh
         harness.see(pod(number))
     harness.run(301)
     placed = harness.placed()
-    waiting = 300 - len(placed)
     assert 0 < len(placed) < 300, "one or two to a node, each as good as 800m"
     harness.settle()
+    return burst, placed
+
+
+def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_show_it() -> None:
+    burst, placed = with_too_many_pods()
+    harness, waiting = burst.leader, 300 - len(placed)
     for name, node in placed.items():
-        number = int(name[1:])
-        running = pod(number, node, burst.now_s, burst.now_s + 2.0)
-        harness.see(running, "MODIFIED")
+        harness.see(pod(int(name[1:]), node, burst.now_s, burst.now_s + 2.0), "MODIFIED")
         burst.cluster.running.append((node, burst.now_s + 2.0))
     assert harness.run() == 0
 
@@ -320,15 +326,8 @@ def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_sh
 
 
 def test_a_pod_that_waits_for_room_in_flight_comes_back_when_a_placed_one_goes() -> None:
-    burst = Burst(1, "inflight: {cpu: 800m}")
+    burst, placed = with_too_many_pods()
     harness = burst.leader
-    harness.load_rules(rules(burst.inflight).replace("    score", "    filter: {max: 0.6}\n    score"), generation=2)
-    burst.refresh()
-    for number in range(300):
-        harness.see(pod(number))
-    harness.run(301)
-    placed = harness.placed()
-    harness.settle()
     harness.loop.look_after()
     for name, node in list(placed.items())[:5]:
         harness.see(pod(int(name[1:]), node, burst.now_s), "MODIFIED")
