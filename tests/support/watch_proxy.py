@@ -24,6 +24,7 @@ _EXPIRED = {
         "code": 410,
     },
 }
+_LEAVE_S = 0.25
 _HOP_BY_HOP = {"host", "connection", "transfer-encoding", "content-length", "content-encoding"}
 
 
@@ -94,8 +95,15 @@ class WatchProxy:
     async def _close(self) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
+        # Streams that are still open would be found by the collector in the middle of another test.
+        open_streams = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in open_streams:
+            task.cancel()
+        await asyncio.gather(*open_streams, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
+        # Connections by TLS take their leave after that, and asyncio does not say when they have.
+        await asyncio.sleep(_LEAVE_S)
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None
