@@ -11,6 +11,7 @@ import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -62,10 +63,10 @@ class NodeResolver:
         if len(naming) == 1:
             label = naming[0]
             memo = self._endpoints if label == INSTANCE else self._hits
-            known = [memo.get(labels.get(label, "")) for labels in series]
-            indexes = [index for index in known if index is not None]
-            if len(indexes) == len(known):
-                return indexes
+            try:
+                return list(map(memo.__getitem__, map(itemgetter(label), series)))
+            except KeyError:
+                pass  # a series without the label, or a value that is new
         return [self.index_of(labels) for labels in series]
 
     def _named(self, value: str) -> int:

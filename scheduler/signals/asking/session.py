@@ -11,7 +11,7 @@ import email.utils
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -96,10 +96,27 @@ class _Envelope(msgspec.Struct):
     """Of a cluster of VictoriaMetrics, which says so in no warning."""
 
 
+class _VectorData(msgspec.Struct):
+    result: list[_ReadSeries]
+    result_type: Literal["vector"] = msgspec.field(name="resultType")
+    stats: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _VectorEnvelope(msgspec.Struct):
+    """A good answer with a vector, which most are, read in one go; twice as fast as reading numbers from text later.
+
+    It reads fewer texts as numbers than Prometheus writes, and no other.
+    """
+
+    status: Literal["success"]
+    data: _VectorData
+    warnings: tuple[str, ...] | None = None
+    is_partial: bool = msgspec.field(name="isPartial", default=False)
+
+
 _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+_VECTOR_ENVELOPE: Final = msgspec.json.Decoder(_VectorEnvelope, strict=False)
 _VECTOR: Final = msgspec.json.Decoder(list[Series])
-# Reads fewer texts as numbers than Prometheus writes, and no other; twice as fast as reading them later.
-_READ_VECTOR: Final = msgspec.json.Decoder(list[_ReadSeries], strict=False)
 _SCALAR: Final = msgspec.json.Decoder(tuple[float, str])
 
 
@@ -237,20 +254,33 @@ def parse_answer(body: bytes, date: str = "") -> QueryAnswer:
         A matrix or a string.
     """
     try:
+        whole = _VECTOR_ENVELOPE.decode(body)
+    except MALFORMED_JSON:
+        return _parse_other(body, date)
+    series: list[Any] = whole.data.result
+    return QueryAnswer("vector", series, _warnings(whole), _unix_seconds(date), _n_samples(whole.data.stats))
+
+
+def _parse_other(body: bytes, date: str) -> QueryAnswer:
+    """Return an answer of whatever kind, or raise what is wrong with it."""
+    try:
         envelope = _ENVELOPE.decode(body)
         if envelope.status != "success" or envelope.data is None:
             raise BadAnswer(f"status {envelope.status!r}, {envelope.error_type}: {envelope.error}")
         kind = envelope.data.result_type
         if kind == "vector":
-            series = _vector(envelope.data.result)
+            series = _VECTOR.decode(envelope.data.result)
         elif kind == "scalar":
             series = [Series(value=_SCALAR.decode(envelope.data.result))]
         else:
             raise WrongResultType(f"got a {kind!r}; write an expression that gives one number per series")
     except MALFORMED_JSON as error:
         raise BadAnswer(f"not an answer of Prometheus: {error}; it begins {body[:60]!r}") from error
-    warnings = (envelope.warnings or ()) + (("the server calls its answer partial",) if envelope.is_partial else ())
-    return QueryAnswer(kind, series, warnings, _unix_seconds(date), _n_samples(envelope.data.stats))
+    return QueryAnswer(kind, series, _warnings(envelope), _unix_seconds(date), _n_samples(envelope.data.stats))
+
+
+def _warnings(envelope: _Envelope | _VectorEnvelope) -> tuple[str, ...]:
+    return (envelope.warnings or ()) + (("the server calls its answer partial",) if envelope.is_partial else ())
 
 
 def _n_samples(stats: msgspec.Raw) -> int | None:
@@ -259,13 +289,6 @@ def _n_samples(stats: msgspec.Raw) -> int | None:
     except MALFORMED_JSON:
         return None  # of a form of its own; nothing depends on it
     return None if found is None else found.samples.total_queryable_samples
-
-
-def _vector(result: msgspec.Raw) -> list[Series]:
-    try:
-        return list[Series](_READ_VECTOR.decode(result))
-    except MALFORMED_JSON:
-        return _VECTOR.decode(result)
 
 
 def _unix_seconds(date: str) -> float | None:
