@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.framework.decision import Decision, Shadow, WeighedTerm
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.rule_reading import concerns, is_valve_open, read_column
+from scheduler.framework.rule_reading import concerning, is_valve_open, read_column
 from scheduler.framework.tenant_record import TenantUse, tenant_use
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
@@ -148,7 +148,7 @@ def record_of(
     top = _best(decision)
     names = snapshot.nodes.names
     diagnosis, signals = decision.diagnosis, snapshot.signals
-    concerning = [rule for rule in signals.rules.rules if concerns(rule, pod)]
+    rules = concerning(pod, snapshot)
     return DecisionRecord(
         pod=pod.key,
         uid=pod.uid,
@@ -166,8 +166,8 @@ def record_of(
         best_nodes=tuple(names[row] for row in decision.feasible[top]),
         total=decision.total[top],
         terms=tuple(_term(term, top) for term in decision.terms),
-        rules=tuple(_rule_use(rule, pod, snapshot, decision.row) for rule in concerning),
-        shadows=_shadows([rule for rule in concerning if not rule.acts_on(pod)], decision, names),
+        rules=tuple(_rule_use(rule, pod, snapshot, decision.row) for rule in rules),
+        shadows=_shadows([rule for rule in rules if not rule.acts_on(pod)], decision, names),
         shadow_fault=decision.shadow_fault,
         tenant=tenant_use(pod, snapshot, decision),
         decided_in_s=decided_in_s,

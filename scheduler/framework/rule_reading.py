@@ -45,6 +45,12 @@ def concerns(rule: Rule, pod: PodInfo) -> bool:
     return not rule.gpu_resources or n_cards(rule.gpu_resources, pod) > 0
 
 
+def concerning(pod: PodInfo, snapshot: Snapshot) -> tuple[Rule, ...]:
+    """Return the rules in force that concern the Pod; filter, score and record of one decision share them."""
+    rules = snapshot.signals.rules.rules
+    return snapshot.once(("rules concerning", pod), lambda: tuple(rule for rule in rules if concerns(rule, pod)))
+
+
 def rules_on_trial(snapshot: Snapshot) -> tuple[Rule, ...]:
     """Return the rules that only watch all Pods, or some."""
     rules = snapshot.signals.rules.rules

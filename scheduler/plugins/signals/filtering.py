@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.inflight import InflightPods
@@ -11,7 +10,7 @@ from scheduler.framework.keyed_reading import called_pods
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.rule_events import NODE_ACTIONS, POD_ACTIONS
-from scheduler.framework.rule_reading import concerns, is_valve_open, read_tripped, read_unmeasured, rules_on_trial
+from scheduler.framework.rule_reading import concerning, is_valve_open, read_tripped, read_unmeasured, rules_on_trial
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
@@ -38,16 +37,16 @@ class SignalFilter(FilterPlugin):
     def filter(self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         if state is not None:
             return state.rejections(rows, _CODE)
-        return _rejections(snapshot.signals.rules.rules, pod, snapshot, rows, acting=True)
+        return _rejections(pod, snapshot, rows, acting=True)
 
     def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        return _rejections(rules_on_trial(snapshot), pod, snapshot, rows, acting=False)
+        return _rejections(pod, snapshot, rows, acting=False) if rules_on_trial(snapshot) else ()
 
     def tally(
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
     ) -> Tally | None:
         """Count what built-in signals read, and what is in flight; all else that rules say stands, whoever leaves."""
-        acting = _concerning(snapshot.signals.rules.rules, pod, snapshot, acting=True)
+        acting = _refusing(pod, snapshot, acting=True)
         called = [match for rule in acting if (match := called_pods(rule, pod)) is not None]
         if any(match.holds(one) for match in called for one in pods):
             # Without a Pod that is called the mean of the others may lie elsewhere, on all nodes.
@@ -66,17 +65,14 @@ class SignalFilter(FilterPlugin):
         )
 
 
-def _rejections(
-    rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot, rows: Rows, *, acting: bool
-) -> list[Rejection]:
+def _rejections(pod: PodInfo, snapshot: Snapshot, rows: Rows, *, acting: bool) -> list[Rejection]:
     """Return what the rules that act on the Pod refuse, or what those that only watch it would."""
-    concerning = _concerning(rules, pod, snapshot, acting=acting)
-    found = (one for rule in concerning for one in _verdicts(rule, pod, snapshot))
-    return [replace(one, mask=one.mask[rows]) for one in found]
+    found = (one for rule in _refusing(pod, snapshot, acting=acting) for one in _verdicts(rule, pod, snapshot))
+    return [Rejection(one.mask[rows], one.code, one.reason, one.rule) for one in found]
 
 
-def _concerning(rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> list[Rule]:
-    refusing = [rule for rule in rules if rule.refuses and concerns(rule, pod) and rule.acts_on(pod) is acting]
+def _refusing(pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> list[Rule]:
+    refusing = [rule for rule in concerning(pod, snapshot) if rule.refuses and rule.acts_on(pod) is acting]
     return [rule for rule in refusing if not is_valve_open(rule, pod, snapshot)]
 
 

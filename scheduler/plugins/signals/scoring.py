@@ -11,7 +11,7 @@ from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import question_of
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
-from scheduler.framework.rule_reading import concerns, read_column, rules_on_trial
+from scheduler.framework.rule_reading import concerning, read_column, rules_on_trial
 from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
@@ -33,19 +33,19 @@ class SignalScore(PreScorePlugin, ScorePlugin):
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
         """Return the rules that score this Pod."""
-        rules = snapshot.signals.rules.rules
-        return tuple(rule for rule in rules if _scores(rule, pod) and rule.acts_on(pod)) or SKIP
+        return _scoring(pod, snapshot, acting=True) or SKIP
 
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         return tuple(_term(rule, pod, snapshot) for rule in state)
 
     def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        watching = [rule for rule in rules_on_trial(snapshot) if _scores(rule, pod) and not rule.acts_on(pod)]
+        watching = _scoring(pod, snapshot, acting=False) if rules_on_trial(snapshot) else ()
         return tuple(_term(rule, pod, snapshot) for rule in watching)
 
 
-def _scores(rule: Rule, pod: PodInfo) -> bool:
-    return rule.score is not None and concerns(rule, pod)
+def _scoring(pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> tuple[Rule, ...]:
+    rules = concerning(pod, snapshot)
+    return tuple(rule for rule in rules if rule.score is not None and rule.acts_on(pod) is acting)
 
 
 def _term(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> ScoreTerm:

@@ -35,7 +35,7 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_EVERY: Final = 4
 # A query for timestamps that takes more of an interval than this is not made in each.
-_CHEAP_SHARE: Final = 0.005
+_CHEAP_SHARE: Final = 0.001
 
 _Keys = tuple[str, ...] | SeriesKeys
 
