@@ -17,7 +17,7 @@ from scheduler.signals.answers import CLUSTER_KEYS, Drops
 from scheduler.signals.asking.lacking import Codes, codes_of
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ReadSeries, Series
 from scheduler.signals.problems import Lack
 from scheduler.signals.series_labels import domain_labels
 
@@ -119,11 +119,14 @@ def _grouped(
 
 def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
     """Return float64 (n_series,), NaN where there is no number, and bool, True where the text is one."""
+    is_readable = np.ones(len(series), dtype=np.bool_)
+    # Read with the answer, all or none of them; a native histogram has no value.
+    are_read = bool(series) and isinstance(series[0], ReadSeries)
     given = [one.value[1] if one.value else "" for one in series]
-    samples, is_readable = np.full(len(given), np.nan), np.ones(len(given), dtype=np.bool_)
-    if set(map(type, given)) == {float}:
-        samples = np.array(given)
+    if are_read and "" not in given:
+        samples = np.array(given, dtype=np.float64)
     else:
+        samples = np.full(len(given), np.nan)
         for i, one in enumerate(given):
             number = parse_number(one)
             if number is None:

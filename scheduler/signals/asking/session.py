@@ -34,9 +34,11 @@ from scheduler.signals.asking.query_errors import (
     rejection,
 )
 
-_CHUNK_BYTES: Final = 1 << 16
+_CHUNK_BYTES: Final = 1 << 18
 _SERIES: Final = b'{"metric":{'
 """How a series begins; no text within one looks so, as its quotes are escaped."""
+_LEAST_BYTES: Final = len(b'{"metric":{},"value":[0,"0"]}')
+"""No series is written in fewer."""
 # RFC 9110, 5.5: what stands before and after a value is no part of it.
 _HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 _ALERT: Final = re.compile(r"ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+|ACCESS_DENIED)")
@@ -52,7 +54,7 @@ class Series(msgspec.Struct, gc=False):
     value: tuple[float, float | str] | None = None
 
 
-class _ReadSeries(Series, gc=False):
+class ReadSeries(Series, gc=False):
     """One whose value has been read with its answer."""
 
     value: tuple[float, float] | None = None
@@ -97,7 +99,7 @@ class _Envelope(msgspec.Struct):
 
 
 class _VectorData(msgspec.Struct):
-    result: list[_ReadSeries]
+    result: list[ReadSeries]
     result_type: Literal["vector"] = msgspec.field(name="resultType")
     stats: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -228,14 +230,16 @@ class PrometheusSession(requests.Session):
     def _read(self, response: urllib3.BaseHTTPResponse, deadline_s: float) -> bytes:
         """Read piece by piece: the timeout bounds each piece only, so a server that drips would hold us for ever."""
         pieces: list[bytes] = []
-        n_bytes = n_series = 0
+        n_bytes = n_series = n_counted = 0
         while piece := response.read1(_CHUNK_BYTES, decode_content=True):
             pieces.append(piece)
             n_bytes += len(piece)
             if n_bytes > self._bounds.max_bytes:
                 raise TooMuchData(f"an answer of more than {self._bounds.max_bytes} bytes; aggregate in the query")
             # Before they are decoded: objects take far more memory than their text.
-            n_series += piece.count(_SERIES)
+            if n_bytes > _LEAST_BYTES * self._bounds.max_series:
+                n_series += sum(one.count(_SERIES) for one in pieces[n_counted:])
+                n_counted = len(pieces)
             if n_series > self._bounds.max_series:
                 raise TooMuchData(f"more than {self._bounds.max_series} series; aggregate in the query")
             if self._clock() > deadline_s:
