@@ -26,7 +26,7 @@ NOT_RUNNING_S = 300.0
 """How long after its bind a Pod that does not run yet counts in full."""
 
 _CAPACITY = 64
-"""Questions whose sums are kept, least recently asked forgotten: 8 bytes for each node."""
+"""Signals for which sums are kept, least recently asked forgotten: 8 bytes for each node."""
 
 Workload = tuple[str, str]
 """`PodInfo.workload`."""
@@ -37,9 +37,11 @@ class Question:
     """What is asked: the effect of Pods that the samples of `as_of_s`, UNIX time, show in part or not at all.
 
     `learned` has amounts of workloads, for an effect that is learned, in the units of `Effect.amount`, whole. Each
-    publication makes a new question; two are the same only if they are one object.
+    publication of the signal makes a new question, which takes the place of the one before; two are the same only if
+    they are one object.
     """
 
+    signal: str
     effect: Effect
     window_s: float
     as_of_s: float
@@ -137,15 +139,15 @@ class PodTimes:
 
 
 class InflightPods(Index):
-    """Sums of what is in flight by row, for each question asked; Pods of all schedulers count.
+    """Sums of what is in flight by row, for the last question about each signal; Pods of all schedulers count.
 
     A new question looks at the Pods that ran, or were bound, late enough to matter; a Pod that comes or goes costs one
-    addition per question that it matters to.
+    addition per signal that it matters to.
     """
 
     def __init__(self) -> None:
         self._times = PodTimes()
-        self._sums: dict[Question, IntArray] = {}
+        self._sums: dict[str, tuple[Question, IntArray]] = {}
         self._width = 64
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
@@ -165,33 +167,31 @@ class InflightPods(Index):
         self._add(pod, row, 1)
         return any(
             question.share(before.running_s, before.bound_s) != question.share(pod.running_s, pod.bound_s)
-            for question in self._sums
+            for question, _ in self._sums.values()
         )
 
     def on_rows(self, question: Question, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): amounts times SHARES. Not to be kept: it changes as Pods come and go."""
         self._widen(n_rows)
-        sums = self._sums.pop(question, None)
-        if sums is None:
-            sums = np.zeros(self._width, dtype=np.int64)
-            for pod, row, share in self._times.unseen(question):
-                sums[row] += share * question.amount(pod)
-        self._sums[question] = sums
+        known, sums = self._sums.pop(question.signal, (None, None))
+        if known is not question or sums is None:
+            sums = self.counted(question, self._width)
+        self._sums[question.signal] = question, sums
         if len(self._sums) > _CAPACITY:
             del self._sums[next(iter(self._sums))]
         return read_only(sums[:n_rows])
 
-    def below(self, question: Question, priority: int, n_rows: int) -> IntArray:
-        """Return int64 (n_rows,): the part of `on_rows` that is of Pods of lower priority; counted now."""
+    def counted(self, question: Question, n_rows: int, below: int | None = None) -> IntArray:
+        """Return int64 (n_rows,): as `on_rows`, counted now and not kept; `below`: only Pods of lower priority."""
         sums = np.zeros(n_rows, dtype=np.int64)
         for pod, row, share in self._times.unseen(question):
-            if pod.priority < priority:
+            if below is None or pod.priority < below:
                 sums[row] += share * question.amount(pod)
         return sums
 
     def _add(self, pod: PodInfo, row: int, sign: int) -> None:
         self._widen(row + 1)
-        for question, sums in self._sums.items():
+        for question, sums in self._sums.values():
             share = question.share(pod.running_s, pod.bound_s)
             if share:
                 sums[row] += sign * share * question.amount(pod)
@@ -200,7 +200,7 @@ class InflightPods(Index):
         if n_rows <= self._width:
             return
         self._width = max(2 * self._width, n_rows)
-        for question, sums in self._sums.items():
+        for signal, (question, sums) in self._sums.items():
             wider = np.zeros(self._width, dtype=np.int64)
             wider[: len(sums)] = sums
-            self._sums[question] = wider
+            self._sums[signal] = question, wider

@@ -48,7 +48,7 @@ def question_of(column: SignalColumn, snapshot: Snapshot) -> Question | None:
     return snapshot.memo.get(
         ("inflight", column.signal.name),
         (column.signal, column.values, learned),
-        lambda: Question(effect, column.signal.window_s, column.as_of_unix_s, learned),
+        lambda: Question(column.signal.name, effect, column.signal.window_s, column.as_of_unix_s, learned),
     )
 
 

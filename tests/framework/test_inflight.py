@@ -40,9 +40,13 @@ def status_of(bound: int | None = None, running: int | None = None, *, restarts:
 
 
 def question(
-    as_of_s: float, effect: Effect = REQUEST, window_s: float = 120.0, learned: Mapping[Any, int] | None = None
+    as_of_s: float,
+    effect: Effect = REQUEST,
+    window_s: float = 120.0,
+    learned: Mapping[Any, int] | None = None,
+    signal: str = "cpu",
 ) -> Question:
-    return Question(effect, window_s, START_S + as_of_s, learned or {})
+    return Question(signal, effect, window_s, START_S + as_of_s, learned or {})
 
 
 class TestShare:
@@ -122,7 +126,12 @@ class World:
         self.state = ClusterState(indexes=[self.index])
         self.rows = [self.state.set_node(make_node(f"n{i}")) for i in range(5)]
         self.placed: dict[str, int] = {}
-        self.questions = [question(60)]
+        self.last = {"a": question(60, signal="a")}
+
+    @property
+    def questions(self) -> list[Question]:
+        """The last about each signal: only those are asked any more."""
+        return list(self.last.values())
 
     def step(self, number: int) -> None:
         random, row = self.random, self.random.choice(self.rows)
@@ -137,7 +146,8 @@ class World:
             case "renew" if uid in self.placed:
                 self.state.renew(self.pod(uid), self.placed[uid])
             case "ask":
-                self.questions.append(question(random.uniform(0, 400), window_s=random.choice([0.0, 120.0])))
+                window_s, signal = random.choice([0.0, 120.0]), random.choice("abc")
+                self.last[signal] = question(random.uniform(0, 400), window_s=window_s, signal=signal)
             case "trial":
                 self.trial(row)
             case "wide":
@@ -181,15 +191,40 @@ def test_the_sums_are_those_of_all_pods_there(random: Random) -> None:
         world.check()
 
 
+class Watched(dict[tuple[str, str], int]):
+    """Amounts that know how often they were looked up."""
+
+    n_looks = 0
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self.n_looks += 1
+        return super().get(key, default)
+
+
+def test_a_pod_that_comes_is_counted_for_the_last_answer_of_a_signal_only() -> None:
+    index = InflightPods()
+    state = ClusterState(indexes=[index])
+    row = state.set_node(make_node("n0"))
+    amounts = [Watched({("default", ""): 7}) for _ in range(100)]
+    for second, learned in enumerate(amounts):
+        index.on_rows(question(second, Effect(EffectKind.LEARNED, "cpu"), learned=learned), 1)
+
+    state.place(make_pod("one"), row)
+
+    assert [learned.n_looks for learned in amounts] == [0] * 99 + [1]
+
+
 @each_seed(10)
 def test_a_row_counts_as_changed_when_what_is_in_flight_there_changes(random: Random) -> None:
     """Columns that are renewed row by row go by that."""
     world = World(random)
     for number in range(40):
-        before, generation = [world.sums(asked) for asked in world.questions], world.state.nodes.generation
+        before, generation = [(one, world.sums(one)) for one in world.questions], world.state.nodes.generation
         world.step(number)
         changed = set(world.state.nodes.rows_changed_since(generation).tolist())
-        for asked, sums in zip(world.questions, before, strict=False):
+        for asked, sums in before:
+            if asked not in world.questions:
+                continue
             now = world.sums(asked)
             assert {row for row, was in enumerate(sums) if now[row] != was} <= changed
 

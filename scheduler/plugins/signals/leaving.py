@@ -117,7 +117,7 @@ def _counted_in_flight(rule: Rule, pod: PodInfo, snapshot: Snapshot, pods: Seque
     question, highest, bits = sums.question, limits.max, tripped
     return _Counted(
         [question.share(one.running_s, one.bound_s) * question.amount(one) for one in pods],
-        snapshot.index(InflightPods).below(question, pod.priority, snapshot.nodes.n_rows),
+        snapshot.index(InflightPods).counted(question, snapshot.nodes.n_rows, below=pod.priority),
         lambda gone: bits | (column.values + sums.without(gone) > highest),
     )
 

@@ -97,8 +97,8 @@ class LearnedEffects:
         quiet, as_of_s = memory.quiet, column.as_of_unix_s
         has_left = nodes.n_pods < quiet.n_pods
         quiet.not_before_s[has_left] = as_of_s + signal.window_s
-        question = Question(_ONE_EACH, signal.window_s, as_of_s, {})
-        unseen = snapshot.index(InflightPods).on_rows(question, nodes.n_rows)
+        question = Question(name, _ONE_EACH, signal.window_s, as_of_s, {})
+        unseen = snapshot.index(InflightPods).counted(question, nodes.n_rows)
         is_quiet: BoolArray = (unseen == 0) & (quiet.not_before_s <= as_of_s) & ~np.isnan(column.values) & ~has_left
         grown = np.flatnonzero(is_quiet & (nodes.n_pods > quiet.n_pods) & ~np.isnan(quiet.value))
         for row in grown[:_MAX_ROWS].tolist():
