@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from operator import is_
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ class Memo:
     def get(self, key: Hashable, sources: tuple[object, ...], compute: Callable[[], T]) -> T:
         """Return the result for `key` and `sources`, computed now unless it is known."""
         entry = self._entries.get(key)
-        if entry is not None and all(known is given for known, given in zip(entry[0], sources, strict=True)):
+        if entry is not None and len(entry[0]) == len(sources) and all(map(is_, entry[0], sources)):
             result: T = entry[1]
             return result
         result = compute()
