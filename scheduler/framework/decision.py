@@ -10,9 +10,9 @@ from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WeighedTerm:
-    """One plugin's or rule's part of the total, over the feasible nodes.
+    """One plugin's or rule's part of the total, over the feasible nodes. Never written once it is made.
 
     The columns may reach over all rows (`is_column`), then `rows` picks the feasible ones from them: most terms are
     looked at for a few nodes only, or never. `weight` is the effective one, `written_weight` the one before the cap

@@ -16,9 +16,8 @@ is not refused for the lack of a sample.
 
 from __future__ import annotations
 
+import fnmatch
 import functools
-import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from scheduler.model.keyed import KeyedColumn
 from scheduler.model.label_selectors import selector_of_set
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import KEYED, ByKind, Calls, Rule, RuleFilter, Signal
+from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
 
 
@@ -37,10 +37,10 @@ def keyed_signal(rule: Rule, snapshot: Snapshot) -> Signal | None:
     return signal if signal is not None and signal.built_in is None and signal.by in KEYED else None
 
 
-def n_cards(gpu_resources: Sequence[str], pod: PodInfo) -> int:
+def n_cards(gpu_resources: tuple[str, ...], pod: PodInfo) -> int:
     """Return how many cards a Pod asks for, by the names of resources, in which `*` stands for anything."""
-    is_card = _pattern(tuple(gpu_resources)).fullmatch
-    return sum(amount for name, amount in pod.requests.items() if is_card(name))
+    requests = pod.requests
+    return sum([requests[name] for name in _cards_among(gpu_resources, tuple(requests))])
 
 
 def called_pods(rule: Rule, pod: PodInfo) -> Match | None:
@@ -48,15 +48,23 @@ def called_pods(rule: Rule, pod: PodInfo) -> Match | None:
     return None if rule.calls is None or rule.calls.pod_label else _match_of(rule.calls, pod)
 
 
-def keyed_values(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> tuple[FloatArray, str] | None:
-    """Return float64 (n_rows,), NaN where the Pod has no sample to read, and what Pods that read the same have alike.
+def keyed_column(rule: Rule, pod: PodInfo, column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
+    """Return a signal's column with the values that the Pod reads; as it is before the first answer.
 
-    The same array in cycle after cycle while nothing has changed for the Pods that read it; None before the first
-    answer.
+    Its values are the same array in cycle after cycle while nothing has changed for the Pods that read it.
     """
-    column = snapshot.signals.keyed.get(signal.name)
-    if column is None:
-        return None
+    signal = column.signal
+    keyed = snapshot.signals.keyed.get(signal.name)
+    if keyed is None:
+        return column
+    values, key = _values_and_key(rule, signal, pod, keyed, snapshot)
+    return SignalColumn(signal, values, column.age_s, column.as_of_unix_s, None, None, key)
+
+
+def _values_and_key(
+    rule: Rule, signal: Signal, pod: PodInfo, column: KeyedColumn, snapshot: Snapshot
+) -> tuple[FloatArray, str]:
+    """Return float64 (n_rows,), NaN where there is no sample for the Pod, and what Pods that read the same share."""
     if signal.by is ByKind.GPU:
         n = n_cards(rule.gpu_resources, pod)
         return (column.of_card(n, is_low_best=_is_low_best(rule)) if n else column.nothing()), str(n)
@@ -177,6 +185,7 @@ def _called(labels: tuple[tuple[str, str], ...], namespace: str | None) -> Match
     return Match((Clause(namespaces, selector_of_set(dict(labels))),), is_alive=True)
 
 
-@functools.lru_cache(64)
-def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(".*".join(map(re.escape, name.split("*"))) for name in names))
+@functools.lru_cache(1024)
+def _cards_among(patterns: tuple[str, ...], resources: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the resources that are cards; Pods differ in few ways in which resources they ask for."""
+    return tuple(name for name in resources if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))

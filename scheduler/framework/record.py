@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduler.framework.concerning import concerning
 from scheduler.framework.decision import Decision, Shadow, WeighedTerm
 from scheduler.framework.diagnosis import Refusal
-from scheduler.framework.rule_reading import concerning, is_valve_open, read_column
+from scheduler.framework.rule_reading import is_valve_open, read_column
 from scheduler.framework.tenant_record import TenantUse, tenant_use
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
@@ -148,7 +149,7 @@ def record_of(
     top = _best(decision)
     names = snapshot.nodes.names
     diagnosis, signals = decision.diagnosis, snapshot.signals
-    rules = concerning(pod, snapshot)
+    rules = concerning(pod, snapshot).rules
     return DecisionRecord(
         pod=pod.key,
         uid=pod.uid,

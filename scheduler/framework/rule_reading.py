@@ -16,15 +16,14 @@ from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import with_inflight
 from scheduler.framework.keyed_reading import (
     is_due_a_sample,
+    keyed_column,
     keyed_signal,
     keyed_tripped,
-    keyed_values,
-    n_cards,
 )
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.model.arrays import BoolArray
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import FilterMissing, Rule
+from scheduler.model.rules import KEYED, FilterMissing, Rule
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
 
@@ -32,52 +31,35 @@ INDEXES: Final[tuple[type[Index], ...]] = (InflightPods, MatchingPods)
 """What rules read of Pods: kept for every profile, for records and pages read rules even where no plugin does."""
 
 
-def concerns(rule: Rule, pod: PodInfo) -> bool:
-    """Whether the rule concerns a Pod, whether it acts or watches.
-
-    One over cards does if the Pod asks for some, one that reads what a label of the Pod names if there is that label.
-    """
-    if not rule.covers(pod.namespace, pod.labels):
-        return False
-    label = rule.pod_label if rule.calls is None else rule.calls.pod_label
-    if label and not pod.labels.get(label):
-        return False
-    return not rule.gpu_resources or n_cards(rule.gpu_resources, pod) > 0
-
-
-def concerning(pod: PodInfo, snapshot: Snapshot) -> tuple[Rule, ...]:
-    """Return the rules in force that concern the Pod; filter, score and record of one decision share them."""
-    rules = snapshot.signals.rules.rules
-    return snapshot.once(("rules concerning", pod), lambda: tuple(rule for rule in rules if concerns(rule, pod)))
-
-
-def rules_on_trial(snapshot: Snapshot) -> tuple[Rule, ...]:
-    """Return the rules that only watch all Pods, or some."""
-    rules = snapshot.signals.rules.rules
-    return snapshot.memo.get(("rules on trial",), (rules,), lambda: tuple(rule for rule in rules if rule.is_on_trial))
-
-
 def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
     """Return the rule's signal as it is for this Pod, None where it never had an answer.
 
     Without a Pod only where the signal does not depend on it (`Signal.depends_on_pod`).
     """
-    built_in = read_signal(rule, snapshot)
-    if built_in is not None:
-        return built_in_column(built_in, pod, snapshot)
     column = snapshot.signals.columns.get(rule.signal)
-    keyed = keyed_signal(rule, snapshot)
-    if keyed is not None and pod is not None and column is not None:
-        found = keyed_values(rule, keyed, pod, snapshot)
-        if found is None:
-            return _seen(rule, column)
-        values, key = found
-        return _seen(rule, SignalColumn(keyed, values, column.age_s, column.as_of_unix_s, key=key))
-    return None if column is None else _seen(rule, with_inflight(column, snapshot))
+    if column is None:
+        built_in = read_signal(rule, snapshot)
+        return None if built_in is None else built_in_column(built_in, pod, snapshot)
+    if column.signal.by in KEYED and pod is not None:
+        column = keyed_column(rule, pod, column, snapshot)
+    elif column.signal.inflight is not None:
+        column = with_inflight(column, snapshot)
+    return column if rule.max_age_s <= 0.0 else _seen(rule, column)
+
+
+def is_steady(rule: Rule, snapshot: Snapshot) -> bool:
+    """Whether all Pods read the same of this rule for as long as `SignalTable.edition` stays.
+
+    Not where it counts Pods or reads what is the Pod's own, and not while its samples fade.
+    """
+    column = snapshot.signals.columns.get(rule.signal)
+    if rule.label_match is not None or column is None or not column.is_evenly_fresh:
+        return False
+    return column.signal.inflight is None and column.signal.by not in KEYED
 
 
 def _seen(rule: Rule, column: SignalColumn) -> SignalColumn:
-    """Return the column as it is for a rule whose samples end earlier than the signal's: alike while they are fresh."""
+    """Return the column as it is for a rule whose samples may end earlier than the signal's: alike while fresh."""
     return column if rule.max_age_s <= 0.0 or column.is_evenly_fresh else column.within(rule.max_age_s)
 
 
@@ -114,18 +96,18 @@ def read_bits(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray 
     return tripped & (~np.isnan(seen.values) | np.isnan(column.values))
 
 
-def read_unmeasured(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
+def read_unmeasured(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
     """Return bool (n_rows,), True where the rule refuses a node for the lack of a sample; None: nowhere."""
     if rule.filter is None or rule.filter.missing is not FilterMissing.REJECT:
         return None
     keyed = keyed_signal(rule, snapshot)
-    if keyed is not None and not is_due_a_sample(rule, keyed, pod, snapshot):
+    if keyed is not None and pod is not None and not is_due_a_sample(rule, keyed, pod, snapshot):
         return None
     column = read_column(rule, pod, snapshot)
     return np.ones(snapshot.nodes.n_rows, dtype=np.bool_) if column is None else ~column.has_sample
 
 
-def is_valve_open(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> bool:
+def is_valve_open(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> bool:
     """Whether the rule only scores this Pod for now.
 
     What a signal with two keys refuses depends on the Pod, and so does whether it is more than the valve allows.

@@ -22,6 +22,7 @@ from scheduler.framework.status import Code, ScoreTerm, Status
 from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
 from scheduler.model.hashing import mix64
 from scheduler.model.pods import PodInfo
+from scheduler.model.running_sum import RunningSum
 from scheduler.model.snapshot import Snapshot
 
 THOUSANDTHS = 1000
@@ -56,18 +57,18 @@ def score_phase(
     weights = capped(bringing, profile.fixed_weight)
     terms += [weigh(plugin, term, own, snapshot, rows) for (plugin, term), own in zip(bringing, weights, strict=True)]
     observer.lap("Score", SUCCESS)
-    return tuple(terms), _sum(terms, len(feasible), snapshot.nodes.n_rows, rows)
+    sums = snapshot.memo.get(("sums of terms", profile.scheduler_name), (), RunningSum)
+    return tuple(terms), _sum(terms, len(feasible), rows, sums)
 
 
-def _sum(terms: Sequence[WeighedTerm], n_feasible: int, n_rows: int, rows: Rows) -> IntArray:
+def _sum(terms: Sequence[WeighedTerm], n_feasible: int, rows: Rows, sums: RunningSum) -> IntArray:
     total: IntArray = np.zeros(n_feasible, dtype=np.int64)
-    columns: IntArray = np.zeros(n_rows, dtype=np.int64)
     for term in terms:
-        if term.is_column:
-            columns += term.contribution_column
-        else:
+        if not term.is_column:
             total += term.contribution_column
-    total += columns[rows]
+    columns = [term.contribution_column for term in terms if term.is_column]
+    if columns:
+        total += sums.of(columns)[rows]
     return total
 
 

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from scheduler.framework.concerning import concerns
 from scheduler.framework.decide import decide
 from scheduler.framework.record import record_of
-from scheduler.framework.rule_reading import concerns, read_column, read_tripped
+from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import (
     ByKind,

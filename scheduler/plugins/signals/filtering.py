@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from scheduler.framework.concerning import Concerned, concerning
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.inflight import InflightPods
 from scheduler.framework.keyed_reading import called_pods
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
 from scheduler.framework.rule_events import NODE_ACTIONS, POD_ACTIONS
-from scheduler.framework.rule_reading import concerning, is_valve_open, read_tripped, read_unmeasured, rules_on_trial
+from scheduler.framework.rule_reading import is_steady, is_valve_open, read_tripped, read_unmeasured
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
@@ -37,16 +39,22 @@ class SignalFilter(FilterPlugin):
     def filter(self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         if state is not None:
             return state.rejections(rows, _CODE)
-        return _rejections(pod, snapshot, rows, acting=True)
+        concerned = concerning(pod, snapshot)
+        return _rejections(concerned.refusing, concerned, pod, snapshot, rows)
 
     def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        return _rejections(pod, snapshot, rows, acting=False) if rules_on_trial(snapshot) else ()
+        concerned = concerning(pod, snapshot)
+        return _rejections(concerned.would_refuse, concerned, pod, snapshot, rows)
+
+    def follow(self, snapshot: Snapshot) -> None:
+        _steady_rejections(snapshot)
 
     def tally(
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
     ) -> Tally | None:
         """Count what built-in signals read, and what is in flight; all else that rules say stands, whoever leaves."""
-        acting = _refusing(pod, snapshot, acting=True)
+        refusing = concerning(pod, snapshot).refusing
+        acting = [rule for rule in refusing if not is_valve_open(rule, pod, snapshot)]
         called = [match for rule in acting if (match := called_pods(rule, pod)) is not None]
         if any(match.holds(one) for match in called for one in pods):
             # Without a Pod that is called the mean of the others may lie elsewhere, on all nodes.
@@ -65,19 +73,56 @@ class SignalFilter(FilterPlugin):
         )
 
 
-def _rejections(pod: PodInfo, snapshot: Snapshot, rows: Rows, *, acting: bool) -> list[Rejection]:
-    """Return what the rules that act on the Pod refuse, or what those that only watch it would."""
-    found = (one for rule in _refusing(pod, snapshot, acting=acting) for one in _verdicts(rule, pod, snapshot))
-    return [Rejection(one.mask[rows], one.code, one.reason, one.rule) for one in found]
+def _rejections(
+    rules: Sequence[Rule], concerned: Concerned, pod: PodInfo, snapshot: Snapshot, rows: Rows
+) -> Sequence[Rejection]:
+    """Return what some of the rules that concern the Pod refuse: first those that say the same to all such Pods."""
+    key, sources = ("refused", concerned, rules is concerned.refusing), (snapshot.signals.edition,)
+    steady, others = snapshot.memo.get(key, sources, lambda: _parted(rules, snapshot))
+    open_to = [rule for rule in others if not is_valve_open(rule, pod, snapshot)]
+    found = [*steady, *(one for rule in open_to for one in _verdicts(rule, pod, snapshot))]
+    return found if isinstance(rows, slice) else [replace(one, mask=one.mask[rows]) for one in found]
 
 
-def _refusing(pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> list[Rule]:
-    refusing = [rule for rule in concerning(pod, snapshot) if rule.refuses and rule.acts_on(pod) is acting]
-    return [rule for rule in refusing if not is_valve_open(rule, pod, snapshot)]
+def _parted(rules: Sequence[Rule], snapshot: Snapshot) -> tuple[list[Rejection], list[Rule]]:
+    """Return what the steady ones of the rules refuse, and the other rules."""
+    steady = _steady_rejections(snapshot)
+    return [one for rule in rules for one in steady.get(rule.name, ())], [
+        rule for rule in rules if rule.name not in steady
+    ]
 
 
-def _verdicts(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> list[Rejection]:
-    """Return what one rule refuses, masks bool (n_rows,)."""
+def _steady_rejections(snapshot: Snapshot) -> Mapping[str, Sequence[Rejection]]:
+    """Return what each steady rule refuses of some node: nothing where its valve is open."""
+    rules = snapshot.signals.rules.rules
+    return snapshot.memo.get(
+        ("refused by steady rules",),
+        (snapshot.signals.edition,),
+        lambda: {
+            rule.name: _rejected_by(rule, snapshot) for rule in rules if rule.refuses and is_steady(rule, snapshot)
+        },
+    )
+
+
+def _rejected_by(rule: Rule, snapshot: Snapshot) -> Sequence[Rejection]:
+    signals, is_open = snapshot.signals, is_valve_open(rule, None, snapshot)
+    sources = (
+        rule,
+        signals.tripped.get(rule.name),
+        signals.columns[rule.signal].values,
+        is_open,
+    )
+
+    def computed() -> Sequence[Rejection]:
+        if is_open:
+            return ()
+        return [one for one in _verdicts(rule, None, snapshot) if one.mask.any()]
+
+    return snapshot.memo.get(("refused by", rule.name), sources, computed)
+
+
+def _verdicts(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> list[Rejection]:
+    """Return what one rule refuses, masks bool (n_rows,); without a Pod only of a steady rule."""
     found: list[Rejection] = []
     tripped = read_tripped(rule, pod, snapshot)
     if tripped is not None:

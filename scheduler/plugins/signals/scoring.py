@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
+from scheduler.framework.concerning import concerning
 from scheduler.framework.inflight import InflightPods
 from scheduler.framework.inflight_column import question_of
 from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
-from scheduler.framework.rule_reading import concerning, read_column, rules_on_trial
+from scheduler.framework.rule_reading import is_steady, read_column
 from scheduler.framework.status import SKIP, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, Rows
 from scheduler.model.pods import PodInfo
@@ -33,24 +34,46 @@ class SignalScore(PreScorePlugin, ScorePlugin):
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
         """Return the rules that score this Pod."""
-        return _scoring(pod, snapshot, acting=True) or SKIP
+        return concerning(pod, snapshot).scoring or SKIP
 
     def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        return tuple(_term(rule, pod, snapshot) for rule in state)
+        return _terms(state, pod, snapshot)
 
     def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        watching = _scoring(pod, snapshot, acting=False) if rules_on_trial(snapshot) else ()
-        return tuple(_term(rule, pod, snapshot) for rule in watching)
+        return _terms(concerning(pod, snapshot).would_score, pod, snapshot)
+
+    def follow(self, snapshot: Snapshot) -> None:
+        _steady_terms(snapshot)
 
 
-def _scoring(pod: PodInfo, snapshot: Snapshot, *, acting: bool) -> tuple[Rule, ...]:
-    rules = concerning(pod, snapshot)
-    return tuple(rule for rule in rules if rule.score is not None and rule.acts_on(pod) is acting)
+def _terms(rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot) -> Sequence[ScoreTerm]:
+    if not rules:
+        return ()
+    steady = _steady_terms(snapshot)
+    return [steady.get(rule.name) or _term(rule, pod, snapshot) for rule in rules]
 
 
-def _term(rule: Rule, pod: PodInfo, snapshot: Snapshot) -> ScoreTerm:
-    weight = rule_weight(rule.weight, snapshot.signals)
-    return ScoreTerm(rule.name, scores_of(rule, pod, snapshot), weight, is_column=True, max_share=rule.max_share)
+def _steady_terms(snapshot: Snapshot) -> Mapping[str, ScoreTerm]:
+    """Return the terms of the rules that say the same to all Pods for as long as this edition of the signals stays."""
+    rules = snapshot.signals.rules.rules
+    return snapshot.memo.get(
+        ("terms of steady rules",),
+        (snapshot.signals.edition,),
+        lambda: {
+            rule.name: _term(rule, None, snapshot)
+            for rule in rules
+            if rule.score is not None and is_steady(rule, snapshot)
+        },
+    )
+
+
+def _term(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> ScoreTerm:
+    weight, scores = rule_weight(rule.weight, snapshot.signals), scores_of(rule, pod, snapshot)
+    return snapshot.memo.get(
+        ("term", rule.name),
+        (rule, scores, weight),
+        lambda: ScoreTerm(rule.name, scores, weight, is_column=True, max_share=rule.max_share),
+    )
 
 
 def scores_of(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:

@@ -16,7 +16,8 @@ from typing import Final
 import numpy as np
 
 from scheduler.cluster.cache import Cache
-from scheduler.framework.rule_reading import concerns, is_valve_open, read_column
+from scheduler.framework.concerning import concerns
+from scheduler.framework.rule_reading import is_valve_open, read_column
 from scheduler.framework.status import Status
 from scheduler.loop.learning import learn
 from scheduler.model.arrays import BoolArray, FloatArray
