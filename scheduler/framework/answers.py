@@ -16,6 +16,7 @@ from scheduler.model.rules import MAX_WEIGHT
 
 _REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _NODE_CODES = (*_REFUSALS, Code.ERROR)
+_NUMBERS = (int, float, np.integer, np.floating)
 _SCORE_TYPES = (np.dtype(np.int64), np.dtype(np.float64))
 _LONGEST = 100
 
@@ -110,7 +111,7 @@ def term_weight(plugin: Plugin, term: ScoreTerm, profile_weight: int | None) -> 
     given: Any = term.weight
     weight = profile_weight if given is None else given
     # Written so that NaN fails: no comparison with it is True.
-    if not isinstance(weight, int | float | np.integer | np.floating) or not 0 <= weight <= MAX_WEIGHT:
+    if not isinstance(weight, _NUMBERS) or not 0 <= weight <= MAX_WEIGHT:
         raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight!r} for {term.name!r}')
     return float(weight)
 
@@ -118,7 +119,7 @@ def term_weight(plugin: Plugin, term: ScoreTerm, profile_weight: int | None) -> 
 def term_share(plugin: Plugin, term: ScoreTerm) -> float | None:
     """Return the cap of a term's weight, above 0 and at most 1, or None."""
     share: Any = term.max_share
-    if share is not None and not (isinstance(share, int | float) and 0 < share <= 1):
+    if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
         raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns share {share!r} for {term.name!r}')
     return None if share is None else float(share)
 

@@ -37,7 +37,7 @@ class RefusalCount:
     n_nodes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TermRecord:
     """One term over the best nodes: normalised values 0..100, and contributions in thousandths.
 
@@ -52,7 +52,7 @@ class TermRecord:
     written_weight: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RuleUse:
     """The sample behind a rule: what was asked, how old the answer was, the chosen node's value (NaN: none).
 
@@ -237,12 +237,14 @@ def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse
     if column is None:
         state = (Freshness.ABSENT.value, math.inf, _NONE, _NONE, signal.smoothing_s)
         return RuleUse(rule.name, rule.signal, signal.source, *state, acts)
-    value = float(column.values[row]) if row >= 0 else _NONE
-    inflight = float(column.inflight[row]) if row >= 0 and column.inflight is not None else _NONE
-    # A node whose own sample is old is told as that, not as the signal on the whole.
+    value = inflight = _NONE
     freshness, age_s = column.freshness, column.age_s
     if row >= 0:
-        freshness, age_s = column.freshness_at(row), column.age_at(row)
-    state = (freshness.value, age_s, value, inflight, signal.smoothing_s)
+        value = float(column.values[row])
+        inflight = _NONE if column.inflight is None else float(column.inflight[row])
+        if column.row_lag_s is not None:
+            # A node whose own sample is old is told as that, not as the signal on the whole.
+            freshness, age_s = column.freshness_at(row), column.age_at(row)
     is_open = rule.filter is not None and is_valve_open(rule, pod, snapshot)
+    state = (freshness.value, age_s, value, inflight, signal.smoothing_s)
     return RuleUse(rule.name, rule.signal, signal.source, *state, acts, is_open, column.key)

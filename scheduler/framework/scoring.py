@@ -131,16 +131,17 @@ def capped(bringing: Sequence[PluginTerm], fixed_weight: float) -> list[float]:
 
 def weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapshot, rows: Rows) -> WeighedTerm:
     """Return a term with the weight that it has in this decision."""
-    written = weight if term.weight is None else float(term.weight)
+    written, n_rows = weight if term.weight is None else float(term.weight), snapshot.nodes.n_rows
+    values: IntArray | FloatArray = term.values
     if not term.is_column:
-        values = _normalized(plugin, term, snapshot.nodes.n_rows if isinstance(rows, slice) else len(rows))
+        values = _normalized(plugin, term, n_rows if isinstance(rows, slice) else len(rows))
         column, rows = _contribution(values, weight), slice(None)
     else:
-        values = scores(plugin, term.values, snapshot.nodes.n_rows)
+        # What is known of a column has been checked.
         column = snapshot.memo.get(
-            ("contribution", plugin.name, term.name, weight),
+            ("contribution", plugin.name, term.name, weight, n_rows),
             (values,),
-            lambda: _checked_contribution(plugin, values, weight),
+            lambda: _checked_contribution(plugin, values, weight, n_rows),
         )
     return WeighedTerm(
         plugin.name, term.name, weight, term.values, values, column, rows, term.is_column, written, term.max_share
@@ -158,7 +159,8 @@ def _normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArr
     return values
 
 
-def _checked_contribution(plugin: ScorePlugin, values: IntArray | FloatArray, weight: float) -> IntArray:
+def _checked_contribution(plugin: ScorePlugin, found: object, weight: float, n_rows: int) -> IntArray:
+    values = scores(plugin, found, n_rows)
     check_range(plugin, values)
     return _contribution(values, weight)
 

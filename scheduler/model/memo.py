@@ -25,9 +25,12 @@ class Memo:
     def get(self, key: Hashable, sources: tuple[object, ...], compute: Callable[[], T]) -> T:
         """Return the result for `key` and `sources`, computed now unless it is known."""
         entry = self._entries.get(key)
-        if entry is not None and len(entry[0]) == len(sources) and all(map(is_, entry[0], sources)):
-            result: T = entry[1]
-            return result
+        if entry is not None:
+            known = entry[0]
+            # Without sources both are the one empty tuple.
+            if known is sources or (len(known) == len(sources) and all(map(is_, known, sources))):
+                result: T = entry[1]
+                return result
         result = compute()
         self._entries[key] = (sources, result)
         if len(self._entries) > self._capacity:

@@ -107,6 +107,11 @@ class PodInfo:
         return pod_requests(self.pod)
 
     @cached_property
+    def requested_resources(self) -> tuple[str, ...]:
+        """The names in `requests`."""
+        return tuple(self.requests)
+
+    @cached_property
     def scored_requests(self) -> tuple[int, int]:
         """(millicores, bytes) with defaults, while it is pending."""
         return scored_requests(self.pod)
@@ -146,7 +151,7 @@ class PodInfo:
         return hash64(_encoder.encode(fields).decode())
 
 
-_FROM_SPEC = ("requests", "scored_requests", "host_ports", "affinity_terms")
+_FROM_SPEC = ("requests", "requested_resources", "scored_requests", "host_ports", "affinity_terms")
 _FROM_STATUS = ("usage",)
 
 
