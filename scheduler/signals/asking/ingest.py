@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
+from operator import attrgetter, itemgetter
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
 from scheduler.signals.asking.session import ReadSeries, Series
 from scheduler.signals.problems import Lack
 from scheduler.signals.series_labels import domain_labels
+
+_VALUE: Final = attrgetter("value")
+_NUMBER: Final = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +125,27 @@ def _grouped(
 def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
     """Return float64 (n_series,), NaN where there is no number, and bool, True where the text is one."""
     is_readable = np.ones(len(series), dtype=np.bool_)
-    # Read with the answer, all or none of them; a native histogram has no value.
-    are_read = bool(series) and isinstance(series[0], ReadSeries)
-    given = [one.value[1] if one.value else "" for one in series]
-    if are_read and "" not in given:
-        samples = np.array(given, dtype=np.float64)
-    else:
-        samples = np.full(len(given), np.nan)
-        for i, one in enumerate(given):
-            number = parse_number(one)
+    samples = _read_before(series)
+    if samples is None:
+        samples = np.full(len(series), np.nan)
+        for i, one in enumerate(series):
+            number = parse_number(one.value[1] if one.value else "")
             if number is None:
                 is_readable[i] = False
             else:
                 samples[i] = number
     # Adding zero turns -0.0 into 0.0, which would print and hash differently.
     return samples + 0.0, is_readable
+
+
+def _read_before(series: Sequence[Series]) -> FloatArray | None:
+    """Return float64 (n_series,) where the numbers were read with the answer, which they were all or none."""
+    if not series or not isinstance(series[0], ReadSeries):
+        return None
+    try:
+        return np.array(list(map(_NUMBER, map(_VALUE, series))), dtype=np.float64)
+    except TypeError:  # a native histogram has no value
+        return None
 
 
 def parse_number(text: float | str) -> float | None:

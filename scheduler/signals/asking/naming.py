@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from scheduler.model.rules import ByKind, Signal
@@ -48,4 +49,4 @@ def _within_node(signal: Signal, labels: Mapping[str, str]) -> list[str]:
 
 
 def _first(known: Sequence[str], labels: Mapping[str, str]) -> list[str]:
-    return [label for label in known if labels.get(label)][:1]
+    return list(islice((label for label in known if labels.get(label)), 1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import Final
@@ -53,12 +53,13 @@ class NodeResolver:
         index = self._endpoints.get(value)
         return self._remember(self._endpoints, value, self._at(value)) if index is None else index
 
-    def indexes_of(self, series: Sequence[Mapping[str, str]]) -> list[int]:
+    def indexes_of(self, series: Sequence[Mapping[str, str]], present: Collection[str] | None = None) -> list[int]:
         """Return `index_of` for the labels of each series.
 
         Most queries leave one label that may name a node, the same for all: its values are looked up all at once.
+        `present` are the `label_names` of the series, where they are known.
         """
-        present = label_names(series)
+        present = label_names(series) if present is None else present
         naming = [label for label in (*NODE_LABELS, INSTANCE) if label in present]
         if len(naming) == 1:
             label = naming[0]

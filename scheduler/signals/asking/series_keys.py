@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Final
 
 import numpy as np
 
-from scheduler.model.arrays import BoolArray, FloatArray, HashArray, IntArray
+from scheduler.model.arrays import BoolArray, FloatArray, HashArray, IntArray, read_only
 from scheduler.model.hashing import hash64, mix64
 from scheduler.model.rules import KEYED, ByKind, Signal
 from scheduler.signals.answers import KeyedValues
@@ -19,6 +19,8 @@ from scheduler.signals.asking.session import Series
 from scheduler.signals.series_labels import CARD_LABELS, PART_LABELS
 
 _MAX_REMEMBERED: Final = 200_000
+
+_NO_NODES: Final = read_only(np.zeros(0, dtype=np.int64))
 
 _hash = functools.lru_cache(_MAX_REMEMBERED)(hash64)
 
@@ -61,7 +63,7 @@ class SeriesKeys:
             codes=codes.tobytes(),
             by_code=np.argsort(codes).astype(np.int32).tobytes(),
             values=values.tobytes(),
-            by_value=np.lexsort((values, inner)).astype(np.int32).tobytes() if self.has_cards else b"",
+            by_value=_by_value(inner, values).astype(np.int32).tobytes() if self.has_cards else b"",
         )
 
     def covered(self, values: FloatArray, names: Sequence[str]) -> frozenset[str]:
@@ -87,7 +89,7 @@ def keys_of(signal: Signal, series: Sequence[Series], resolver: NodeResolver) ->
     if signal.by is ByKind.PAIR:
         domains, inner = _sorted(parts.domains)
     else:
-        inner = np.array(parts.nodes, dtype=np.int64)
+        inner = parts.nodes
     n_inner, n_cards = max(len(domains) or len(resolver.identity.names), 1), max(len(cards), 1)
     combined = np.full(len(series), UNMAPPED, dtype=np.int64)
     combined[parts.is_known] = (of_groups * n_inner + inner) * n_cards + of_cards
@@ -113,36 +115,43 @@ class _Parts:
     is_known: BoolArray
     groups: Sequence[str]
     cards: Sequence[str]
-    nodes: Sequence[int] = ()
+    nodes: IntArray
     domains: Sequence[str] = ()
 
 
 def _parts(signal: Signal, series: Sequence[Mapping[str, str]], resolver: NodeResolver) -> _Parts:
     if signal.pair is not None:
         sources, targets = _values(series, signal.pair.source), _values(series, signal.pair.target)
-        is_known = [bool(source and target) for source, target in zip(sources, targets, strict=True)]
-        groups = list(compress(targets, is_known))
-        return _Parts(_mask(is_known), groups, [""] * len(groups), domains=list(compress(sources, is_known)))
-    nodes = resolver.indexes_of(series)
+        is_known: BoolArray = _mask(sources) & _mask(targets)
+        groups = _kept(targets, is_known)
+        return _Parts(is_known, groups, [""] * len(groups), _NO_NODES, _kept(sources, is_known))
+    present = label_names(series)
+    nodes = np.array(resolver.indexes_of(series, present), dtype=np.int64)
+    is_known = nodes != UNMAPPED
     if signal.workload is None:
-        is_known = [node != UNMAPPED for node in nodes]
-        cards = list(compress(_cards(series), is_known))
-        return _Parts(_mask(is_known), [""] * len(cards), cards, nodes=list(compress(nodes, is_known)))
+        cards = _kept(_cards(series, present), is_known)
+        return _Parts(is_known, [""] * len(cards), cards, nodes[is_known])
     names = _values(series, signal.workload.label)
-    is_known = [bool(name) and node != UNMAPPED for name, node in zip(names, nodes, strict=True)]
+    is_known &= _mask(names)
     if signal.workload.namespace:
         namespaces = _values(series, signal.workload.namespace)
-        is_known = [known and bool(namespace) for known, namespace in zip(is_known, namespaces, strict=True)]
+        is_known &= _mask(namespaces)
         names = [f"{namespace}/{name}" for namespace, name in zip(namespaces, names, strict=True)]
-    groups = list(compress(names, is_known))
-    return _Parts(_mask(is_known), groups, [""] * len(groups), nodes=list(compress(nodes, is_known)))
+    groups = _kept(names, is_known)
+    return _Parts(is_known, groups, [""] * len(groups), nodes[is_known])
 
 
-def _cards(series: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return `card_of` for each series; where one label names the cards of all, it is read from all at once."""
-    present = label_names(series)
+def _kept(names: list[str], is_known: BoolArray) -> list[str]:
+    return names if is_known.all() else list(compress(names, is_known.tolist()))
+
+
+def _cards(series: Sequence[Mapping[str, str]], present: Collection[str]) -> list[str]:
+    """Return `card_of` for each series; where one label names the cards of all, it is read from all at once.
+
+    `present` are the names of all labels that any of the series has.
+    """
     naming = [label for label in CARD_LABELS if label in present]
-    if len(naming) == 1 and not present.intersection(PART_LABELS):
+    if len(naming) == 1 and not any(label in present for label in PART_LABELS):
         return _values(series, naming[0])
     return [card_of(labels) for labels in series]
 
@@ -158,8 +167,18 @@ def _values(series: Sequence[Mapping[str, str]], label: str) -> list[str]:
     return [labels.get(label, "") for labels in series]
 
 
-def _mask(flags: Sequence[bool]) -> BoolArray:
-    return np.array(flags, dtype=np.bool_)
+def _mask(names: Sequence[str]) -> BoolArray:
+    """Return bool (n,), False where the name is empty."""
+    return np.fromiter(map(bool, names), dtype=np.bool_, count=len(names))
+
+
+def _by_value(inner: IntArray, values: FloatArray) -> IntArray:
+    """Return int64 (n,), the order by inner key and then by value: np.lexsort in a sixth of its time."""
+    order = np.argsort(values)
+    # numpy sorts 16 bits by counting, and wider numbers ten times as slowly.
+    keys = inner.astype(np.uint16) if inner.max(initial=0) <= np.iinfo(np.uint16).max else inner
+    by_value: IntArray = order[np.argsort(keys[order], kind="stable")]
+    return by_value
 
 
 def _sorted(names: Sequence[str]) -> tuple[tuple[str, ...], IntArray]:
