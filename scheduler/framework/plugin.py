@@ -101,7 +101,7 @@ class Plugin:
         return ()
 
     def follow(self, snapshot: Snapshot) -> None:
-        """Take what has changed into tables of `snapshot.catalog.derived`: called before the first cycle and between.
+        """Take what has changed into `snapshot.catalog.derived` and `.memo`: called before the first cycle and between.
 
         So that no Pod's cycle has to take in much; what the plugin answers may not depend on whether it was called.
         """

@@ -22,7 +22,6 @@ from scheduler.loop.observing import CycleObserver
 from scheduler.loop.ports import Clock
 from scheduler.loop.preempting import Preemptions
 from scheduler.loop.ring import RecordRing
-from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.store import SignalStore
@@ -30,7 +29,6 @@ from scheduler.signals.columns.store import SignalStore
 log = logging.getLogger(__name__)
 
 _FOLLOW_EVERY_S = 0.02
-_NO_SIGNALS = SignalTable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ class SchedulingCycle:
         self._clock = clock
         self._roll_call = EVERYONE
         self._followers = [plugin for profile in profiles.values() for plugin in profile.followers]
-        self._followed_epoch = -1
+        self._followed = (-1, -1)
         self._follow_again_s = -math.inf
 
     def run_once(self) -> bool:
@@ -108,11 +106,12 @@ class SchedulingCycle:
 
     def follow(self) -> None:
         """Have the plugins' tables follow what has changed, now and then, so that no cycle has much to take in."""
-        epoch = self._world.cache.state.epoch
-        if epoch == self._followed_epoch or (now_s := self._clock()) < self._follow_again_s:
+        cache, signals = self._world.cache, self._world.signals
+        generations = cache.state.epoch, signals.generation
+        if generations == self._followed or (now_s := self._clock()) < self._follow_again_s:
             return
-        self._followed_epoch, self._follow_again_s = epoch, now_s + _FOLLOW_EVERY_S
-        snapshot = self._world.cache.snapshot(_NO_SIGNALS, now_s)
+        self._followed, self._follow_again_s = generations, now_s + _FOLLOW_EVERY_S
+        snapshot = cache.snapshot(signals.freeze(NodeView(cache.state.nodes), now_s), now_s)
         for plugin in list(self._followers):
             try:
                 plugin.follow(snapshot)

@@ -67,6 +67,11 @@ class SignalStore:
         """The rule set in force."""
         return self._published.rules
 
+    @property
+    def generation(self) -> int:
+        """Grows with each publication, of answers or of rules."""
+        return self._published.generation
+
     def answer(self, signal: str) -> SignalAnswer | None:
         """Return the answer in force of a signal, None if there is none."""
         held = self._published.held.get(signal)
