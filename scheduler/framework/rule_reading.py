@@ -50,10 +50,10 @@ def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalCo
 def is_steady(rule: Rule, snapshot: Snapshot) -> bool:
     """Whether all Pods read the same of this rule for as long as `SignalTable.edition` stays.
 
-    Not where it counts Pods or reads what is the Pod's own, and not while its samples fade.
+    Not where it counts Pods or reads what is the Pod's own, and not where samples grow too old for this rule one by one.
     """
     column = snapshot.signals.columns.get(rule.signal)
-    if rule.label_match is not None or column is None or not column.is_evenly_fresh:
+    if rule.label_match is not None or column is None or (rule.max_age_s > 0.0 and not column.is_evenly_fresh):
         return False
     return column.signal.inflight is None and column.signal.by not in KEYED
 

@@ -46,6 +46,9 @@ class SignalColumn:
         A row beyond `max_age_s` has no value any more.
     key
         Which Pods read these values, where not all do: their workload, number of cards, …; empty where all do.
+    fade_age_s
+        The age by which scores fade, a little below `age_s`, so that decisions soon after each other share them; None:
+        `age_s` itself.
     """
 
     signal: Signal
@@ -55,6 +58,7 @@ class SignalColumn:
     inflight: FloatArray | None = None
     row_lag_s: FloatArray | None = None
     key: str = ""
+    fade_age_s: float | None = None
 
     @property
     def expected(self) -> FloatArray:
@@ -63,7 +67,7 @@ class SignalColumn:
 
     def beside(self, inflight: FloatArray) -> SignalColumn:
         """Return the column with what is in flight."""
-        return SignalColumn(self.signal, self.values, self.age_s, self.as_of_unix_s, inflight, self.row_lag_s, self.key)
+        return replace(self, inflight=inflight)
 
     def within(self, max_age_s: float) -> SignalColumn:
         """Return the column as it is where samples count for a shorter time."""
@@ -84,18 +88,19 @@ class SignalColumn:
     @property
     def confidence(self) -> float:
         """1 while fresh, falling linearly to 0 at `max_age_s`: how far a score keeps from neutral."""
-        if self.age_s <= self.signal.fresh_s:
+        age_s = self._fading_age_s
+        if age_s <= self.signal.fresh_s:
             return 1.0
-        if self.age_s >= self.signal.max_age_s:
+        if age_s >= self.signal.max_age_s:
             return 0.0
-        return (self.signal.max_age_s - self.age_s) / (self.signal.max_age_s - self.signal.fresh_s)
+        return (self.signal.max_age_s - age_s) / (self.signal.max_age_s - self.signal.fresh_s)
 
     @property
     def row_confidence(self) -> FloatArray | None:
         """`confidence` by row, float64 (n_rows,), None where every row has that of the signal."""
         if self.row_lag_s is None:
             return None
-        age_s, fresh_s, max_age_s = self.age_s + self.row_lag_s, self.signal.fresh_s, self.signal.max_age_s
+        age_s, fresh_s, max_age_s = self._fading_age_s + self.row_lag_s, self.signal.fresh_s, self.signal.max_age_s
         if max_age_s <= fresh_s:
             return np.where(age_s <= fresh_s, 1.0, 0.0)
         return np.clip((max_age_s - age_s) / (max_age_s - fresh_s), 0.0, 1.0)
@@ -114,6 +119,10 @@ class SignalColumn:
         if self.freshness is Freshness.ABSENT:
             return np.zeros(self.values.shape, dtype=np.bool_)
         return ~np.isnan(self.values)
+
+    @property
+    def _fading_age_s(self) -> float:
+        return self.age_s if self.fade_age_s is None else self.fade_age_s
 
     def _state(self, age_s: float) -> Freshness:
         if age_s <= self.signal.fresh_s:
@@ -141,8 +150,8 @@ class SignalTable:
         signal name -> workload -> what a Pod of it adds, in the units of `Effect.amount`, whole; for signals whose
         effect is learned. The same object until the signal is published again.
     edition
-        The same object for as long as nothing but the ages of samples changes, and each signal that is fresh stays so:
-        what is derived from rules and fresh samples alone is kept with it.
+        The same object for as long as no sample or rule changes, no age but in `age_s`, and no signal's state: what is
+        derived from rules and samples alone is kept with it.
     keyed
         signal name -> KeyedColumn for the signals that differ from Pod to Pod (`by: gpu`, `workload`, `pair`) and had
         an answer. Their entry in `columns` is the mean over all samples of a node, that in `tripped` says where some

@@ -106,18 +106,14 @@ def _steady_rejections(snapshot: Snapshot) -> Mapping[str, Sequence[Rejection]]:
 
 def _rejected_by(rule: Rule, snapshot: Snapshot) -> Sequence[Rejection]:
     signals, is_open = snapshot.signals, is_valve_open(rule, None, snapshot)
-    sources = (
-        rule,
-        signals.tripped.get(rule.name),
-        signals.columns[rule.signal].values,
-        is_open,
-    )
+    column, tripped = signals.columns[rule.signal], signals.tripped.get(rule.name)
 
     def computed() -> Sequence[Rejection]:
         if is_open:
             return ()
         return [one for one in _verdicts(rule, None, snapshot) if one.mask.any()]
 
+    sources = (rule, tripped, column.values, column.freshness, is_open)
     return snapshot.memo.get(("refused by", rule.name), sources, computed)
 
 

@@ -1,7 +1,7 @@
 """Freezing: what is published, aligned with the rows of one moment.
 
 Aligned arrays and verdicts are kept from cycle to cycle; a cycle in which nothing was published, no node moved and no
-sample grew too old for something makes only new ages.
+sample grew too old for something makes only new ages. Scores fade in steps of an eighth of a second.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from scheduler.signals.columns.row_lags import aged_rows
 from scheduler.signals.columns.trips import ValveChange
 
 _NEVER_S: Final = float("-inf")
+_FADE_STEP_S: Final = 0.125
+"""For how long scores that fade stand still: with 50 rules they cost more than all the rest of a decision."""
 _EARLY_S: Final = 1e-6
 """How much too early ages are compared anew: a sum of floats may lie a hair beside the age that it stands for."""
 
@@ -42,6 +44,7 @@ class Freezer:
         self._aged: frozenset[str] = frozenset()
         self._aging: tuple[Rule, ...] = ()
         self._stands_s = (math.inf, _NEVER_S)
+        self._fades_at_s: float | None = None
         self._edition = object()
         self._n_turns = 0
 
@@ -51,15 +54,9 @@ class Freezer:
         from_s, until_s = self._stands_s
         if has_moved or published is not self._done or not from_s <= now_s <= until_s:
             self._renew(published, has_moved, now_s)
-        columns = {
-            name: SignalColumn(
-                one.signal, one.values, max(now_s - one.as_of_s, 0.0), one.as_of_unix_s, None, one.row_lag_s
-            )
-            for name, one in self._aligned.items()
-        }
         return SignalTable(
             published.rules,
-            columns,
+            {name: self._column(one, now_s) for name, one in self._aligned.items()},
             self._judge.tripped,
             self._judge.open_valves,
             published.generation + self._n_turns,
@@ -67,6 +64,11 @@ class Freezer:
             self._keyed.columns,
             self._edition,
         )
+
+    def _column(self, one: AlignedSignal, now_s: float) -> SignalColumn:
+        age_s = max(now_s - one.as_of_s, 0.0)
+        fade_age_s = None if self._fades_at_s is None else max(self._fades_at_s - one.as_of_s, 0.0)
+        return SignalColumn(one.signal, one.values, age_s, one.as_of_unix_s, None, one.row_lag_s, "", fade_age_s)
 
     def drain_changes(self) -> list[ValveChange]:
         """Return the valves that opened or closed since the last call, oldest first."""
@@ -83,6 +85,8 @@ class Freezer:
         self._absent = frozenset(name for name, one in self._aligned.items() if ages_s[name] > one.signal.max_age_s)
         self._aged = frozenset(rule.name for rule in self._aging if ages_s[rule.signal] > rule.max_age_s)
         self._judge.judge(published, self._aligned, self._keyed.columns, self._is_absent, self._aligner.alive)
+        is_fading = any(_fades(one, now_s) for one in self._aligned.values())
+        self._fades_at_s = math.floor(now_s / _FADE_STEP_S) * _FADE_STEP_S if is_fading else None
         self._stands_s = now_s, self._stands_until_s(now_s)
         self._edition = object()
         self._n_turns += 1
@@ -127,4 +131,12 @@ class Freezer:
         for one in self._aligned.values():
             ends_s += (one.as_of_s + one.signal.fresh_s - _EARLY_S, one.as_of_s + one.signal.max_age_s - _EARLY_S)
         ends_s += (self._aligned[rule.signal].as_of_s + rule.max_age_s - _EARLY_S for rule in self._aging)
+        if self._fades_at_s is not None:
+            ends_s.append(self._fades_at_s + _FADE_STEP_S - _EARLY_S)
         return min((end_s for end_s in ends_s if end_s + 2.0 * _EARLY_S >= now_s), default=math.inf)
+
+
+def _fades(one: AlignedSignal, now_s: float) -> bool:
+    """Whether the scores of the signal, or of some of its rows, depend on its age."""
+    age_s = now_s - one.as_of_s
+    return age_s <= one.signal.max_age_s and (one.row_lag_s is not None or age_s > one.signal.fresh_s)
