@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 
 from scheduler.framework.decide import decide
 from scheduler.model.identity import NodeIdentity
@@ -197,11 +198,7 @@ def test_editions_follow_samples_states_and_steps_of_an_eighth_while_scores_fade
         return world.store.freeze(NodeView(state.nodes), begun_s + after_s).edition
 
     before = edition(0.0)
-    values = np.linspace(0.0, 1.0, len(NAMES)).tobytes()
-    answer = SignalAnswer(
-        "cpu", signature(SIGNALS[0]), 1, 60.0, evaluated_at_s=begun_s, values=values, identity_generation=1
-    )
-    world.say(lambda store: store.publish(answer))
+    world.say(lambda store: store.publish(of_cpu(begun_s, {})))
     fresh = edition(1.0)
     assert before is not fresh
     assert [edition(after_s) is fresh for after_s in (2.0, 20.0, 29.99, 30.01)] == [True, True, True, False]
@@ -210,3 +207,35 @@ def test_editions_follow_samples_states_and_steps_of_an_eighth_while_scores_fade
     edition(60.1)
     absent = edition(60.2)
     assert edition(200.0) is absent
+
+
+@pytest.mark.parametrize("moment_s", [20.0, 40.0])
+def test_samples_that_end_earlier_for_a_rule_end_within_a_step(moment_s: float) -> None:
+    world = Told()
+    state = cluster_of(make_node(name) for name in NAMES)
+    hasty = [rule for rule in RULES if rule.name == "hasty"]
+    world.say(lambda store: store.set_rules(RuleSet({"cpu": SIGNALS[0]}, tuple(hasty), 1)))
+    world.clock.now_s = 1000.05
+    world.say(lambda store: store.publish(of_cpu(1000.05, {"a": 20.0})))
+    told_s = []
+    for now_s in (1000.04 + moment_s, 1000.06 + moment_s):
+        kept, anew = (one.freeze(NodeView(state.nodes), now_s) for one in (world.store, world.another()))
+        assert table_told(kept) == table_told(anew)
+        forgetful = replace(state, memo=Memo(), row_memo=RowMemo())
+        told_s.append(everything(PODS[1], Snapshot(state, kept, now_s)))
+        assert told_s[-1] == everything(PODS[1], Snapshot(forgetful, anew, now_s))
+    assert told_s[0] != told_s[1]
+
+
+def of_cpu(now_s: float, lags_s: dict[str, float]) -> SignalAnswer:
+    """Return an answer in which all nodes but the last are within limits."""
+    return SignalAnswer(
+        "cpu",
+        signature(SIGNALS[0]),
+        1,
+        60.0,
+        evaluated_at_s=now_s,
+        values=np.linspace(0.0, 1.0, len(NAMES)).tobytes(),
+        identity_generation=1,
+        lag_by_key=lags_s,
+    )
