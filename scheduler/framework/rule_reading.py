@@ -48,9 +48,9 @@ def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalCo
 
 
 def is_steady(rule: Rule, snapshot: Snapshot) -> bool:
-    """Whether all Pods read the same of this rule for as long as `SignalTable.edition` stays.
+    """Whether what the rule reads is the same for all Pods, and for as long as `SignalTable.edition` stays.
 
-    Not where it counts Pods or reads what is the Pod's own, and not where samples grow too old for this rule one by one.
+    Not where it counts Pods, where it reads what is the Pod's own, and where samples grow too old for it one by one.
     """
     column = snapshot.signals.columns.get(rule.signal)
     if rule.label_match is not None or column is None or (rule.max_age_s > 0.0 and not column.is_evenly_fresh):

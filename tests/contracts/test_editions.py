@@ -182,6 +182,9 @@ def test_all_is_as_if_nothing_were_kept(random: Random) -> None:
         now_s, view = world.clock.now_s, NodeView(state.nodes)
         kept, anew = world.store.freeze(view, now_s), world.another().freeze(view, now_s)
         assert table_told(kept) == table_told(anew)
+        if is_so(random):
+            for plugin in PROFILE.followers:
+                plugin.follow(Snapshot(state, kept, now_s))
         forgetful = replace(state, memo=Memo(), row_memo=RowMemo())
         for pod in random.choices(PODS, k=2):
             assert everything(pod, Snapshot(state, kept, now_s)) == everything(pod, Snapshot(forgetful, anew, now_s))

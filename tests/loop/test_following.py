@@ -18,6 +18,15 @@ from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 from tests.plugins.volumes import claim, csi_node, storage_class, term, volume
 
+RULES = """
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  cpu: {expr: max by (node) (cpu), by: node, unit: ratio}
+rules:
+  - {name: hot, signal: cpu, filter: {max: 0.8}}
+"""
+
 
 class Follower(PreFilterPlugin):
     """Notes how many nodes it has seen each time it followed, and before which Pod."""
@@ -52,6 +61,35 @@ def test_plugins_follow_before_the_first_pod_and_after_each_change() -> None:
     harness.cycle.follow()
 
     assert plugin.seen == [2, 1]
+
+
+class SignalFollower(PreFilterPlugin):
+    """Notes the values of `cpu` each time it follows."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[float]] = []
+
+    def follow(self, snapshot: Snapshot) -> None:
+        if "cpu" in snapshot.signals.columns:
+            self.seen.append(snapshot.signals.columns["cpu"].values.tolist())
+
+    def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
+        return SKIP
+
+
+def test_plugins_follow_the_signals_too() -> None:
+    plugin = SignalFollower()
+    harness = Harness([plugin])
+    harness.list_nodes(make_node("a"), make_node("b"))
+    harness.list_pods()
+    harness.load_rules(RULES)
+    for value in (0.5, 0.7):
+        harness.answer("cpu", {"a": value, "b": 0.2})
+        harness.cycle.follow()
+        harness.now_s += 1.0
+        harness.cycle.follow()
+
+    assert plugin.seen == [[0.5, 0.2], [0.7, 0.2]]
 
 
 def test_a_burst_of_changes_is_followed_now_and_then() -> None:

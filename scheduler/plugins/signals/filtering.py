@@ -79,39 +79,34 @@ def _rejections(
     """Return what some of the rules that concern the Pod refuse: first those that say the same to all such Pods."""
     key, sources = ("refused", concerned, rules is concerned.refusing), (snapshot.signals.edition,)
     steady, others = snapshot.memo.get(key, sources, lambda: _parted(rules, snapshot))
-    open_to = [rule for rule in others if not is_valve_open(rule, pod, snapshot)]
-    found = [*steady, *(one for rule in open_to for one in _verdicts(rule, pod, snapshot))]
+    acting = [rule for rule in others if not is_valve_open(rule, pod, snapshot)]
+    found = [*steady, *(one for rule in acting for one in _verdicts(rule, pod, snapshot))]
     return found if isinstance(rows, slice) else [replace(one, mask=one.mask[rows]) for one in found]
 
 
 def _parted(rules: Sequence[Rule], snapshot: Snapshot) -> tuple[list[Rejection], list[Rule]]:
     """Return what the steady ones of the rules refuse, and the other rules."""
     steady = _steady_rejections(snapshot)
-    return [one for rule in rules for one in steady.get(rule.name, ())], [
-        rule for rule in rules if rule.name not in steady
-    ]
+    found = [one for rule in rules for one in steady.get(rule.name, ())]
+    return found, [rule for rule in rules if rule.name not in steady]
 
 
 def _steady_rejections(snapshot: Snapshot) -> Mapping[str, Sequence[Rejection]]:
     """Return what each steady rule refuses of some node: nothing where its valve is open."""
-    rules = snapshot.signals.rules.rules
-    return snapshot.memo.get(
-        ("refused by steady rules",),
-        (snapshot.signals.edition,),
-        lambda: {
-            rule.name: _rejected_by(rule, snapshot) for rule in rules if rule.refuses and is_steady(rule, snapshot)
-        },
-    )
+
+    def computed() -> Mapping[str, Sequence[Rejection]]:
+        refusing = (rule for rule in snapshot.signals.rules.rules if rule.refuses)
+        return {rule.name: _refused_by(rule, snapshot) for rule in refusing if is_steady(rule, snapshot)}
+
+    return snapshot.memo.get(("refused by steady rules",), (snapshot.signals.edition,), computed)
 
 
-def _rejected_by(rule: Rule, snapshot: Snapshot) -> Sequence[Rejection]:
+def _refused_by(rule: Rule, snapshot: Snapshot) -> Sequence[Rejection]:
     signals, is_open = snapshot.signals, is_valve_open(rule, None, snapshot)
     column, tripped = signals.columns[rule.signal], signals.tripped.get(rule.name)
 
     def computed() -> Sequence[Rejection]:
-        if is_open:
-            return ()
-        return [one for one in _verdicts(rule, None, snapshot) if one.mask.any()]
+        return () if is_open else [one for one in _verdicts(rule, None, snapshot) if one.mask.any()]
 
     sources = (rule, tripped, column.values, column.freshness, is_open)
     return snapshot.memo.get(("refused by", rule.name), sources, computed)

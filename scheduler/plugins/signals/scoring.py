@@ -54,17 +54,13 @@ def _terms(rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot) -> Sequence[
 
 
 def _steady_terms(snapshot: Snapshot) -> Mapping[str, ScoreTerm]:
-    """Return the terms of the rules that say the same to all Pods for as long as this edition of the signals stays."""
-    rules = snapshot.signals.rules.rules
-    return snapshot.memo.get(
-        ("terms of steady rules",),
-        (snapshot.signals.edition,),
-        lambda: {
-            rule.name: _term(rule, None, snapshot)
-            for rule in rules
-            if rule.score is not None and is_steady(rule, snapshot)
-        },
-    )
+    """Return the terms of the steady rules."""
+
+    def computed() -> Mapping[str, ScoreTerm]:
+        scoring = (rule for rule in snapshot.signals.rules.rules if rule.score is not None)
+        return {rule.name: _term(rule, None, snapshot) for rule in scoring if is_steady(rule, snapshot)}
+
+    return snapshot.memo.get(("terms of steady rules",), (snapshot.signals.edition,), computed)
 
 
 def _term(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> ScoreTerm:
