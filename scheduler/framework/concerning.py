@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from scheduler.framework.keyed_reading import n_cards
 from scheduler.model.pods import PodInfo
@@ -29,6 +30,9 @@ class Concerned:
     would_score: tuple[Rule, ...]
 
 
+_NOTHING: Final = Concerned((), (), (), (), ())
+
+
 def concerns(rule: Rule, pod: PodInfo) -> bool:
     """Whether the rule concerns a Pod, whether it acts or watches.
 
@@ -45,6 +49,8 @@ def concerns(rule: Rule, pod: PodInfo) -> bool:
 def concerning(pod: PodInfo, snapshot: Snapshot) -> Concerned:
     """Return the rules in force that concern the Pod."""
     rules, memo = snapshot.signals.rules.rules, snapshot.memo
+    if not rules:
+        return _NOTHING
     choosy = memo.get(("rules that choose Pods",), (rules,), lambda: tuple(rule for rule in rules if _chooses(rule)))
     ways = tuple([(concerns(rule, pod), rule.acts_on(pod)) for rule in choosy])
     return memo.get(("rules concerning", ways), (rules,), lambda: _sorted(rules, pod))

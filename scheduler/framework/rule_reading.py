@@ -97,7 +97,10 @@ def read_bits(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray 
 
 
 def read_unmeasured(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
-    """Return bool (n_rows,), True where the rule refuses a node for the lack of a sample; None: nowhere."""
+    """Return bool (n_rows,), True where the rule refuses a node for the lack of a sample; None: nowhere.
+
+    Without a Pod only of a steady rule.
+    """
     if rule.filter is None or rule.filter.missing is not FilterMissing.REJECT:
         return None
     keyed = keyed_signal(rule, snapshot)
@@ -111,6 +114,7 @@ def is_valve_open(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> bool:
     """Whether the rule only scores this Pod for now.
 
     What a signal with two keys refuses depends on the Pod, and so does whether it is more than the valve allows.
+    Without a Pod only of a steady rule.
     """
     if rule.name in snapshot.signals.open_valves:
         return True

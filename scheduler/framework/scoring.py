@@ -19,7 +19,7 @@ from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Profile
 from scheduler.framework.shares import capped_weights
 from scheduler.framework.status import Code, ScoreTerm, Status
-from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
+from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows, read_only
 from scheduler.model.hashing import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.running_sum import RunningSum
@@ -162,7 +162,7 @@ def _normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArr
 def _checked_contribution(plugin: ScorePlugin, found: object, weight: float, n_rows: int) -> IntArray:
     values = scores(plugin, found, n_rows)
     check_range(plugin, values)
-    return _contribution(values, weight)
+    return read_only(_contribution(values, weight))
 
 
 def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:

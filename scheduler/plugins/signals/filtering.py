@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from scheduler.framework.concerning import Concerned, concerning
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
@@ -39,15 +39,13 @@ class SignalFilter(FilterPlugin):
     def filter(self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         if state is not None:
             return state.rejections(rows, _CODE)
-        concerned = concerning(pod, snapshot)
-        return _rejections(concerned.refusing, concerned, pod, snapshot, rows)
+        return _rejections(pod, snapshot, rows, acting=True)
 
     def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        concerned = concerning(pod, snapshot)
-        return _rejections(concerned.would_refuse, concerned, pod, snapshot, rows)
+        return _rejections(pod, snapshot, rows, acting=False)
 
     def follow(self, snapshot: Snapshot) -> None:
-        _steady_rejections(snapshot)
+        _refused(snapshot)
 
     def tally(
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
@@ -73,32 +71,42 @@ class SignalFilter(FilterPlugin):
         )
 
 
-def _rejections(
-    rules: Sequence[Rule], concerned: Concerned, pod: PodInfo, snapshot: Snapshot, rows: Rows
-) -> Sequence[Rejection]:
-    """Return what some of the rules that concern the Pod refuse: first those that say the same to all such Pods."""
-    key, sources = ("refused", concerned, rules is concerned.refusing), (snapshot.signals.edition,)
-    steady, others = snapshot.memo.get(key, sources, lambda: _parted(rules, snapshot))
-    acting = [rule for rule in others if not is_valve_open(rule, pod, snapshot)]
-    found = [*steady, *(one for rule in acting for one in _verdicts(rule, pod, snapshot))]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Refused:
+    """What steady rules refuse in one edition of the signals.
+
+    `by_rule` lists it for each steady rule: nothing where no node is refused, or its valve is open. `for_pods` has it
+    for those Pods that were asked about, by what concerns them and whether it acts, with the rules that are not steady.
+    """
+
+    by_rule: Mapping[str, Sequence[Rejection]]
+    for_pods: dict[tuple[Concerned, bool], tuple[list[Rejection], list[Rule]]] = field(default_factory=dict)
+
+
+def _rejections(pod: PodInfo, snapshot: Snapshot, rows: Rows, *, acting: bool) -> Sequence[Rejection]:
+    """Return what the rules that act on the Pod refuse, or what those that only watch it would; steady rules first."""
+    concerned = concerning(pod, snapshot)
+    rules = concerned.refusing if acting else concerned.would_refuse
+    if not rules:
+        return ()
+    refused = _refused(snapshot)
+    known = refused.for_pods.get((concerned, acting))
+    if known is None:
+        said = [one for rule in rules for one in refused.by_rule.get(rule.name, ())]
+        known = said, [rule for rule in rules if rule.name not in refused.by_rule]
+        refused.for_pods[concerned, acting] = known
+    said, others = known
+    asked = [rule for rule in others if not is_valve_open(rule, pod, snapshot)]
+    found = [*said, *(one for rule in asked for one in _verdicts(rule, pod, snapshot))]
     return found if isinstance(rows, slice) else [replace(one, mask=one.mask[rows]) for one in found]
 
 
-def _parted(rules: Sequence[Rule], snapshot: Snapshot) -> tuple[list[Rejection], list[Rule]]:
-    """Return what the steady ones of the rules refuse, and the other rules."""
-    steady = _steady_rejections(snapshot)
-    found = [one for rule in rules for one in steady.get(rule.name, ())]
-    return found, [rule for rule in rules if rule.name not in steady]
-
-
-def _steady_rejections(snapshot: Snapshot) -> Mapping[str, Sequence[Rejection]]:
-    """Return what each steady rule refuses of some node: nothing where its valve is open."""
-
-    def computed() -> Mapping[str, Sequence[Rejection]]:
+def _refused(snapshot: Snapshot) -> _Refused:
+    def computed() -> _Refused:
         refusing = (rule for rule in snapshot.signals.rules.rules if rule.refuses)
-        return {rule.name: _refused_by(rule, snapshot) for rule in refusing if is_steady(rule, snapshot)}
+        return _Refused({rule.name: _refused_by(rule, snapshot) for rule in refusing if is_steady(rule, snapshot)})
 
-    return snapshot.memo.get(("refused by steady rules",), (snapshot.signals.edition,), computed)
+    return snapshot.memo.get(("refused",), (snapshot.signals.edition,), computed)
 
 
 def _refused_by(rule: Rule, snapshot: Snapshot) -> Sequence[Rejection]:
