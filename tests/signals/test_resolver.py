@@ -94,5 +94,5 @@ def test_many_series_are_mapped_as_each_alone() -> None:
     worlds: list[list[dict[str, str]]] = [*sorts, mixed, several, [*sorts[0], {}], [{}], []]
     for series in worlds:
         resolver = NodeResolver(NODES)
-        for _ in range(2):  # at first, and from memory
-            assert resolver.indexes_of(series) == [NodeResolver(NODES).index_of(labels) for labels in series]
+        for again in (series, series, series[::-1]):  # at first, from memory, and in another order
+            assert resolver.indexes_of(again).tolist() == [NodeResolver(NODES).index_of(labels) for labels in again]

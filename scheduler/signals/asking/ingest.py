@@ -113,8 +113,7 @@ def _grouped(
     if signal.by is ByKind.CLUSTER:
         return CLUSTER_KEYS, np.zeros(len(series), dtype=np.int64)
     if signal.by is ByKind.NODE:
-        indexes = resolver.indexes_of([one.metric for one in series])
-        return resolver.identity.names, np.array(indexes, dtype=np.int64)
+        return resolver.identity.names, resolver.indexes_of([one.metric for one in series])
     labels = domain_labels(signal.label)
     domains = [next((value for label in labels if (value := one.metric.get(label))), "") for one in series]
     keys = tuple(sorted(set(domains) - {""}))

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from scheduler.model.arrays import HashArray
+from scheduler.model.arrays import HashArray, IntArray, read_only
 from scheduler.model.hashing import hash64
 from scheduler.model.identity import NodeIdentity
 from scheduler.signals.series_labels import INSTANCE, NODE_LABELS
@@ -24,6 +24,7 @@ from scheduler.signals.series_labels import INSTANCE, NODE_LABELS
 UNMAPPED: Final = -1
 
 _MAX_REMEMBERED: Final = 200_000
+_MAX_ORDERS: Final = 4
 # scheme://host:port/path, [v6]:port, host:port; a bare IPv6 address has no port to strip.
 _ENDPOINT: Final = re.compile(r"(?:[a-z][a-z0-9+.-]*://)?(?:\[([^\]]+)\]|([^:/\[\]]+))(?::\d+)?(?:/.*)?", re.ASCII)
 
@@ -36,6 +37,7 @@ class NodeResolver:
         self.known_names = frozenset(identity.names)
         self._hits: dict[str, int] = {}
         self._endpoints: dict[str, int] = {}
+        self._orders: dict[str, tuple[tuple[list[str], IntArray], ...]] = {}
 
     def index_of(self, labels: Mapping[str, str]) -> int:
         """Return the index of the node, UNMAPPED where no label names one."""
@@ -53,8 +55,8 @@ class NodeResolver:
         index = self._endpoints.get(value)
         return self._remember(self._endpoints, value, self._at(value)) if index is None else index
 
-    def indexes_of(self, series: Sequence[Mapping[str, str]], present: Collection[str] | None = None) -> list[int]:
-        """Return `index_of` for the labels of each series.
+    def indexes_of(self, series: Sequence[Mapping[str, str]], present: Collection[str] | None = None) -> IntArray:
+        """Return `index_of` for the labels of each series, int64 (n_series,), read-only.
 
         Most queries leave one label that may name a node, the same for all: its values are looked up all at once.
         `present` are the `label_names` of the series, where they are known.
@@ -62,13 +64,26 @@ class NodeResolver:
         present = label_names(series) if present is None else present
         naming = [label for label in (*NODE_LABELS, INSTANCE) if label in present]
         if len(naming) == 1:
-            label = naming[0]
-            memo = self._endpoints if label == INSTANCE else self._hits
             try:
-                return list(map(memo.__getitem__, map(itemgetter(label), series)))
+                return self._all_at_once(naming[0], list(map(itemgetter(naming[0]), series)))
             except KeyError:
-                pass  # a series without the label, or a value that is new
-        return [self.index_of(labels) for labels in series]
+                pass  # a series without the label
+        return _indexes(map(self.index_of, series))
+
+    def _all_at_once(self, label: str, values: list[str]) -> IntArray:
+        """Return `index_of` for series that have no other label by which they may name a node.
+
+        Prometheus mostly gives the same series in the same order, to one query after the other over the same metrics;
+        comparing the values costs a third of looking them up.
+        """
+        orders = self._orders.get(label, ())
+        for known, indexes in orders:
+            if known == values:
+                return indexes
+        indexes = _indexes(self.index_of({label: value}) for value in values)
+        if len(values) <= _MAX_REMEMBERED // _MAX_ORDERS:
+            self._orders[label] = ((values, indexes), *orders)[:_MAX_ORDERS]
+        return indexes
 
     def _named(self, value: str) -> int:
         index = self.identity.aliases.get(value, UNMAPPED)
@@ -93,6 +108,10 @@ class NodeResolver:
         if len(memo) < _MAX_REMEMBERED:
             memo[value] = index
         return index
+
+
+def _indexes(found: Iterable[int]) -> IntArray:
+    return read_only(np.fromiter(found, dtype=np.int64))
 
 
 def label_names(series: Iterable[Mapping[str, str]]) -> frozenset[str]:

@@ -126,7 +126,7 @@ def _parts(signal: Signal, series: Sequence[Mapping[str, str]], resolver: NodeRe
         groups = _kept(targets, is_known)
         return _Parts(is_known, groups, [""] * len(groups), _NO_NODES, _kept(sources, is_known))
     present = label_names(series)
-    nodes = np.array(resolver.indexes_of(series, present), dtype=np.int64)
+    nodes = resolver.indexes_of(series, present)
     is_known = nodes != UNMAPPED
     if signal.workload is None:
         cards = _kept(_cards(series, present), is_known)
