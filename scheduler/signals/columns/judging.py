@@ -56,7 +56,6 @@ class _Verdict(NamedTuple):
     sources: _Sources
     bits: BoolArray | None
     tripped: BoolArray
-    n_refused: int
     valve_reason: str
 
 
@@ -121,7 +120,7 @@ class Judge:
         reason = valve_reason(limits, n_refused, n_nodes, is_suspect=aligned.is_suspect and not is_absent)
         if bool(reason) != (rule.name in self.open_valves) and rule.mode is not Mode.SHADOW:
             self._changes.append(ValveChange(rule.name, bool(reason), reason, n_refused, n_nodes))
-        return _Verdict(sources, bits, tripped, n_refused, reason)
+        return _Verdict(sources, bits, tripped, reason)
 
 
 def _bits(trips: Trips | None, aligned: AlignedSignal, known: _Verdict | None) -> BoolArray | None:
