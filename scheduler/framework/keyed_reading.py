@@ -55,14 +55,14 @@ def keyed_column(rule: Rule, pod: PodInfo, column: SignalColumn, snapshot: Snaps
 
     Its values are the same array in cycle after cycle while nothing has changed for the Pods that read it.
     """
-    signal, calls = column.signal, rule.calls
+    signal = column.signal
     keyed = snapshot.signals.keyed.get(signal.name)
     if keyed is None:
         return column
     if rule.gpu_resources:
         n = n_cards(rule.gpu_resources, pod)
         values, key = (keyed.of_card(n, is_low_best=_is_low_best(rule)) if n else keyed.nothing()), str(n)
-    elif calls is not None and not calls.pod_label:
+    elif (calls := rule.calls) is not None and not calls.pod_label:
         mean, key = _mean(calls, pod, keyed, snapshot), "" if calls.all_namespaces else pod.namespace
         values = keyed.nothing() if mean is None else mean
     else:
@@ -115,8 +115,9 @@ def _group_name(rule: Rule, signal: Signal, pod: PodInfo) -> str:
 
 
 def _is_low_best(rule: Rule) -> bool:
-    if rule.score is not None:
-        ys = rule.score.curve.ys
+    score = rule.score
+    if score is not None:
+        ys = score.curve.ys
         return ys[0] >= ys[-1]
     return rule.filter is None or rule.filter.max is not None
 

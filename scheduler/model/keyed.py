@@ -73,6 +73,9 @@ class KeyedColumn:
 
     def of_group(self, group: int) -> FloatArray:
         """Return float64 (n_rows,), NaN where the group has no sample."""
+        known: FloatArray | None = self.memo.known(("group", group))
+        if known is not None:
+            return known
         return self.memo.get(("group", group), (), lambda: self._spread(self._slice(group), self.values, np.nan))
 
     def tripped_of_group(self, group: int, rule: str) -> BoolArray:
@@ -84,6 +87,9 @@ class KeyedColumn:
 
     def of_card(self, n: int, *, is_low_best: bool) -> FloatArray:
         """Return float64 (n_rows,): the value of each node's n-th best card, of its worst where it has fewer."""
+        known: FloatArray | None = self.memo.known(("card", n, is_low_best))
+        if known is not None:
+            return known
         return self.memo.get(("card", n, is_low_best), (), lambda: self._nth(n, is_low_best))
 
     def lacking_cards(self, n: int, rule: str) -> BoolArray:
