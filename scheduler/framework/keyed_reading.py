@@ -69,7 +69,7 @@ def keyed_column(rule: Rule, pod: PodInfo, column: SignalColumn, snapshot: Snaps
         key = _group_name(rule, signal, pod)
         group = keyed.groups.get(key)
         values, key = (keyed.nothing(), "") if group is None else (keyed.of_group(group), key)
-    # By position, for names take half as long again; a keyed signal has neither anything in flight nor lags by row.
+    # A keyed signal has neither anything in flight nor lags by row.
     return SignalColumn(signal, values, column.age_s, column.as_of_unix_s, None, None, key, column.fade_age_s)
 
 

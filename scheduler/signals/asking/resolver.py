@@ -73,14 +73,18 @@ class NodeResolver:
     def _all_at_once(self, label: str, values: list[str]) -> IntArray:
         """Return `index_of` for series that have no other label by which they may name a node.
 
-        Prometheus mostly gives the same series in the same order, to one query after the other over the same metrics;
-        comparing the values costs a third of looking them up.
+        Prometheus mostly gives the same series in the same order, to one query after the other over the same metrics,
+        and comparing the values is cheaper than looking them up.
         """
         orders = self._orders.get(label, ())
         for known, indexes in orders:
             if known == values:
                 return indexes
-        indexes = _indexes(self.index_of({label: value}) for value in values)
+        memo = self._endpoints if label == INSTANCE else self._hits
+        try:
+            indexes = _indexes(map(memo.__getitem__, values))
+        except KeyError:  # a value that is new
+            indexes = _indexes(self.index_of({label: value}) for value in values)
         if len(values) <= _MAX_REMEMBERED // _MAX_ORDERS:
             self._orders[label] = ((values, indexes), *orders)[:_MAX_ORDERS]
         return indexes

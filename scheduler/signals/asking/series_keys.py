@@ -175,7 +175,7 @@ def _mask(names: Sequence[str]) -> BoolArray:
 def _by_value(inner: IntArray, values: FloatArray) -> IntArray:
     """Return int64 (n,), the order by inner key and then by value: np.lexsort in a sixth of its time."""
     order = np.argsort(values)
-    # numpy sorts 16 bits by counting, and wider numbers ten times as slowly.
+    # numpy sorts 16 bits by counting, and wider numbers several times as slowly.
     keys = inner.astype(np.uint16) if inner.max(initial=0) <= np.iinfo(np.uint16).max else inner
     by_value: IntArray = order[np.argsort(keys[order], kind="stable")]
     return by_value

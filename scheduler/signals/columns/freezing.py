@@ -40,8 +40,6 @@ class Freezer:
         self._judge = Judge()
         self._done: Published | None = None
         self._aligned: dict[str, AlignedSignal] = {}
-        self._absent: frozenset[str] = frozenset()
-        self._aged: frozenset[str] = frozenset()
         self._aging: tuple[Rule, ...] = ()
         self._stands_s = (math.inf, _NEVER_S)
         self._fades_at_s: float | None = None
@@ -81,10 +79,7 @@ class Freezer:
         judged = (rule for rule in published.rules.judged if rule.signal in self._aligned)
         self._aging = tuple(rule for rule in judged if rule.max_age_s > 0.0)
         self._done = published
-        ages_s = {name: now_s - one.as_of_s for name, one in self._aligned.items()}
-        self._absent = frozenset(name for name, one in self._aligned.items() if ages_s[name] > one.signal.max_age_s)
-        self._aged = frozenset(rule.name for rule in self._aging if ages_s[rule.signal] > rule.max_age_s)
-        self._judge.judge(published, self._aligned, self._keyed.columns, self._is_absent, self._aligner.alive)
+        self._judge.judge(published, self._aligned, self._keyed.columns, self._aligner.alive, now_s)
         is_fading = any(_fades(one, now_s) for one in self._aligned.values())
         self._fades_at_s = math.floor(now_s / _FADE_STEP_S) * _FADE_STEP_S if is_fading else None
         self._stands_s = now_s, self._stands_until_s(now_s)
@@ -121,9 +116,6 @@ class Freezer:
         spare_s = signal.max_age_s - max(now_s - held.as_of_s, 0.0)
         values, row_lag_s, stands_s = aged_rows(values, held.lags_s, alignment, spare_s)
         return AlignedSignal(signal, held, alignment, values, *as_of, is_suspect, row_lag_s, now_s + stands_s)
-
-    def _is_absent(self, rule: Rule) -> bool:
-        return rule.signal in self._absent or rule.name in self._aged
 
     def _stands_until_s(self, now_s: float) -> float:
         """Return until when no signal stops being fresh or usable, for any rule, and no row's sample grows too old."""

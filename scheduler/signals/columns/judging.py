@@ -6,7 +6,7 @@ rules over that signal cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import is_
 from typing import NamedTuple
@@ -81,8 +81,8 @@ class Judge:
         published: Published,
         aligned: Mapping[str, AlignedSignal],
         keyed: Mapping[str, KeyedColumn],
-        is_absent: Callable[[Rule], bool],
         alive: BoolArray,
+        now_s: float,
     ) -> None:
         """Judge the rules of `published` over signals of the same moment; a signal that is absent trips nothing.
 
@@ -93,8 +93,8 @@ class Judge:
         for rule in published.rules.judged:
             if rule.filter is None or rule.signal not in aligned:
                 continue
-            trips = published.trips.get(rule.name)
-            sources = _Sources(rule, aligned[rule.signal], trips, keyed.get(rule.signal), is_absent(rule))
+            one, trips = aligned[rule.signal], published.trips.get(rule.name)
+            sources = _Sources(rule, one, trips, keyed.get(rule.signal), _is_absent(rule, one, now_s))
             known = self._verdicts.get(rule.name)
             if known is None or not known.sources.are(sources):
                 known = self._verdict(sources, rule.filter, known, nothing, alive)
@@ -121,6 +121,12 @@ class Judge:
         if bool(reason) != (rule.name in self.open_valves) and rule.mode is not Mode.SHADOW:
             self._changes.append(ValveChange(rule.name, bool(reason), reason, n_refused, n_nodes))
         return _Verdict(sources, bits, tripped, reason)
+
+
+def _is_absent(rule: Rule, aligned: AlignedSignal, now_s: float) -> bool:
+    """Whether the samples are too old for the rule."""
+    age_s = now_s - aligned.as_of_s
+    return age_s > aligned.signal.max_age_s or 0.0 < rule.max_age_s < age_s
 
 
 def _bits(trips: Trips | None, aligned: AlignedSignal, known: _Verdict | None) -> BoolArray | None:
