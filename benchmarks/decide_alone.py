@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from scheduler.app.run import SWITCH_INTERVAL_S
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
+from scheduler.decision.record import record_of
 from scheduler.framework.profile import Profile
-from scheduler.framework.record import record_of
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
@@ -26,9 +26,10 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
+from scheduler.rules.reading import indexes_for
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.columns.store import SignalStore
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.rule_files import parse_rule_files
 
 _SIGNAL = """\
   use_{i}:
@@ -58,7 +59,7 @@ def make_rules(n_rules: int, expr: str = "max by (node) (use_{i})", n_inflight: 
 
 
 def make_state(n_nodes: int, profile: Profile) -> ClusterState:
-    state = ClusterState(indexes=[index() for index in profile.indexes])
+    state = ClusterState(indexes=indexes_for([profile]))
     for i in range(n_nodes):
         name = f"node-{i:05}"
         node = {

@@ -28,7 +28,7 @@ from benchmarks.decide_alone import settle_as_running
 from benchmarks.families import N_PLACED_EACH, Family, families
 from benchmarks.usage import Bystanders
 from scheduler import __version__
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.framework.profile import Profile
 from scheduler.model.arrays import FloatArray
 from scheduler.model.snapshot import Snapshot

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.framework.decision import Decision
+from scheduler.decision.decision import Decision
 from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
 from scheduler.model.volumes import PersistentVolume, PersistentVolumeClaim
 from tests.builders import cluster_of, make_node, make_pod, object_of
-from tests.plugins import volumes
+from tests.plugins.volumes import objects as volumes
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 N_ZONES = 3

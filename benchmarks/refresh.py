@@ -24,7 +24,6 @@ from benchmarks.decide_alone import make_rules, make_state
 from benchmarks.decide_running import create_pods, decided_in_s, measured
 from benchmarks.usage import CpuSampler, wall_clock_s
 from scheduler.framework.profile import Profile
-from scheduler.framework.rule_reading import read_column, read_tripped
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Pod, decode_pod
 from scheduler.model.pods import PodInfo
@@ -43,6 +42,7 @@ from scheduler.model.rules import (
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
+from scheduler.rules.reading import read_column, read_tripped
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import QueryResult

@@ -16,10 +16,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.decide_alone import make_pod, make_state, make_store
 from benchmarks.families import ZONE, Family, families, full
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
+from scheduler.decision.record import record_of
 from scheduler.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Profile
-from scheduler.framework.record import record_of
 from scheduler.framework.status import PreFilterResult, Status
 from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.snapshot import Snapshot

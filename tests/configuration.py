@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.errors import ConfigError
-from scheduler.settings_load import FlagValue, load
+from scheduler.settings.load import FlagValue, load
 
 HEAD = "apiVersion: vane.dev/v1\nkind: VaneConfiguration\n"
 

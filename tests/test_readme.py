@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scheduler.cli import main
-from scheduler.settings import Settings
-from scheduler.settings_load import load
-from scheduler.settings_options import OPTIONS
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.cli.main import main
+from scheduler.settings.load import load
+from scheduler.settings.options import OPTIONS
+from scheduler.settings.settings import Settings
+from scheduler.signals.format.rule_files import parse_rule_files
 from tests.readme import CHECKOUT, README, blocks, commands
 
 VANE = CHECKOUT / ".venv" / "bin" / "vane"

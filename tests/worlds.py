@@ -40,7 +40,7 @@ from scheduler.model.state import ClusterState
 from scheduler.plugins.examples.team_nodes import TEAM
 from tests.builders import cluster_of, make_node, make_pod, object_of
 from tests.keyed_columns import KEYED_RULES, KEYED_SIGNALS, keyed_columns
-from tests.plugins import volumes
+from tests.plugins.volumes import objects as volumes
 
 T = TypeVar("T")
 Test = Callable[..., None]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from scheduler.settings_scheduler import ALL
+from scheduler.settings.scheduler import ALL
 
 DEFAULT_WEIGHT: Final = 1
 

@@ -9,7 +9,7 @@ from scheduler.kube.binder.messages import LeaseUntil
 from scheduler.kube.election.settings import ElectionSettings
 from scheduler.kube.roll_call import RollCall
 from scheduler.loop.messages import Inbox, Led
-from scheduler.settings import LeaderElectionSettings
+from scheduler.settings.settings import LeaderElectionSettings
 
 
 class ElectionReports:

@@ -12,16 +12,16 @@ from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from scheduler.app.chains import DEFAULT_WEIGHT, Line, Wanted, chains
-from scheduler.app.intree_reading import ArgumentMistakes, read_intree_args
-from scheduler.app.plugin_making import make_plugin
+from scheduler.app.intree_args import ArgumentMistakes, read_intree_args
+from scheduler.app.plugin_factory import make_plugin
 from scheduler.app.plugin_sources import GROUP, NOT_BUILT, OURS, PluginSources
 from scheduler.errors import ConfigError
 from scheduler.framework.intree_args import INTREE_ARGS
 from scheduler.framework.plugin import BindPlugin, Plugin
 from scheduler.framework.profile import POINTS, Enabled, Profile
 from scheduler.plugins import DEFAULT_CHAIN, default_chain
-from scheduler.settings import Settings
-from scheduler.settings_scheduler import ALL, MULTI_POINT, PluginConfig, PluginLine, PluginSet, ProfileSettings
+from scheduler.settings.scheduler import ALL, MULTI_POINT, PluginConfig, PluginLine, PluginSet, ProfileSettings
+from scheduler.settings.settings import Settings
 
 _DEFAULTS: Final = tuple(Line(link.name, link.weight) for link in DEFAULT_CHAIN)
 _TAKES_ALL: Final = "DefaultBinder"

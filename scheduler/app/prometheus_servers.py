@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from scheduler.settings_prometheus import PrometheusSettings, ServerSettings
+from scheduler.settings.prometheus import PrometheusSettings, ServerSettings
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient, check_prometheus_url
 from scheduler.signals.asking.credentials import Access

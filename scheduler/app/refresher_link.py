@@ -41,7 +41,7 @@ from scheduler.loop.messages import (
     SignalAnswered,
     SignalsAsked,
 )
-from scheduler.loop.signal_listing import SignalsQuery
+from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet

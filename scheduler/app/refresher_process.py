@@ -20,7 +20,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from scheduler import logs
-from scheduler.app.observing import CountingRefresher
+from scheduler.app.observers import CountingRefresher
 from scheduler.app.prometheus_servers import make_servers, server_names
 from scheduler.app.wire import (
     Answer,
@@ -42,8 +42,8 @@ from scheduler.app.wire import (
 )
 from scheduler.errors import ConfigError
 from scheduler.exposition import PAGE_LIFE_S, Page, merge, process_registry
-from scheduler.loop.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, MORE_SIGNALS, RESOURCES
-from scheduler.loop.signal_listing import SignalsQuery
+from scheduler.loop.pages.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, MORE_SIGNALS, RESOURCES
+from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.serve.access import Reviews
@@ -54,8 +54,8 @@ from scheduler.serve.notifier import Notifier
 from scheduler.serve.pages import Check
 from scheduler.serve.resources import ResourcesPage
 from scheduler.serve.signals import SignalsPage
-from scheduler.settings import Settings
-from scheduler.signals.asking.standing import Standing
+from scheduler.settings.settings import Settings
+from scheduler.signals.asking.query_health import Standing
 from scheduler.signals.loader import RuleLoader
 
 log = logging.getLogger(__name__)

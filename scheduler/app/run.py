@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
 from scheduler.app.election import ElectionReports, election_settings
-from scheduler.app.observing import CountingQueue, counting_requests, counting_restarts, host_label
+from scheduler.app.observers import CountingQueue, counting_requests, counting_restarts, host_label
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import check_addresses, server_names
 from scheduler.app.refresher_link import RefresherLink
@@ -36,20 +36,21 @@ from scheduler.kube.ended_pods import ENDED_PODS, EndedPods
 from scheduler.kube.reflector import Reflector
 from scheduler.kube.resources import KINDS
 from scheduler.kube.transport import Transport
-from scheduler.loop.binding import BindingCycle
+from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.cycle_observer import CycleObserver
 from scheduler.loop.failure import FailureHandler
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, Stop
-from scheduler.loop.observing import CycleObserver
-from scheduler.loop.pages import Pages
-from scheduler.loop.preempting import Preemptions
+from scheduler.loop.pages.pages import Pages
+from scheduler.loop.preemptions import Preemptions
 from scheduler.loop.ring import RecordRing
+from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.loop.scheduler import Parts, SchedulingLoop
-from scheduler.loop.verdicts import Verdicts
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
-from scheduler.settings import Settings
+from scheduler.rules.reading import indexes_for
+from scheduler.settings.settings import Settings
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.loader import RuleLoader
 
@@ -201,8 +202,7 @@ class _Run:
     def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic
         profiles = self._profiles
-        indexes = dict.fromkeys(index for profile in profiles.values() for index in profile.indexes)
-        cache = Cache([index() for index in indexes])
+        cache = Cache(indexes_for(profiles.values()))
         timings = Timings(settings.scheduler.initial_backoff_s, settings.scheduler.max_backoff_s)
         store = SignalStore(clock)
         store.set_rules(self._rules)

@@ -18,11 +18,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from scheduler.loop.signal_listing import Sort
+from scheduler.loop.pages.signal_listing import Sort
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.serve.cloud_event import Event
-from scheduler.settings import Settings
+from scheduler.settings.settings import Settings
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.loader import LoaderState
 

@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Mapping
 
 from scheduler.cluster.ports import QueueProfile
-from scheduler.framework.answers import is_refusal, raised, wrong
 from scheduler.framework.events import ClusterEvent, EventInterest, QueueingHint, Resource
+from scheduler.framework.plugin_answers import is_refusal, raised, wrong
 from scheduler.framework.queued import QueuedEntity
-from scheduler.framework.rule_events import may_free
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import RuleSet
+from scheduler.rules.events import may_free
 
 _log = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from scheduler.cluster.hints import Hints, Strategy
 from scheduler.cluster.inflight import Attempt, InFlight
 from scheduler.cluster.nominator import Nominator
 from scheduler.cluster.ports import UNOBSERVED, QueueObserver, QueueProfile
-from scheduler.cluster.sorting import SortKey
+from scheduler.cluster.sort_key import SortKey
 from scheduler.cluster.spread import Spread
-from scheduler.cluster.waiting import WaitingPool
+from scheduler.cluster.waiting_pool import WaitingPool
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,

@@ -1,1 +1,1 @@
-"""The extension points, the profile and the pure decision. State in, decision out: nothing here changes the world."""
+"""The contract between plugins and those who run them: extension points, Status, events, instructions, profile."""

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.events import EventInterest
 from scheduler.framework.index import Index
 from scheduler.framework.instructions import Bind, Instruction, PatchPod, Preparation
@@ -37,11 +38,12 @@ from scheduler.model.snapshot import Snapshot
 if TYPE_CHECKING:
     import msgspec
 
-    from scheduler.framework.diagnosis import Diagnosis
-    from scheduler.framework.evictions import Evictions
     from scheduler.framework.queued import QueuedEntity
 
 MAX_NODE_SCORE = 100
+
+Needed = dict[int, tuple[PodInfo, ...]]
+"""Row -> those of its Pods that have to go."""
 
 
 class FreedBy(enum.Enum):
@@ -184,14 +186,43 @@ class ScorePlugin(Plugin, ABC):
         return term.values
 
 
+class DryRun(Protocol):
+    """The Filter plugins of one attempt, asked what they would say if some Pods left; nothing is left changed."""
+
+    def needed(self, removable: Mapping[int, Sequence[PodInfo]]) -> tuple[Needed, list[Refusal]]:
+        """Find out which of some Pods have to leave their node for the Pod to fit there.
+
+        All leave first; then they come back in the order given, each for as long as the Pod still fits.
+
+        Parameters
+        ----------
+        removable
+            Row -> Pods placed there.
+
+        Returns
+        -------
+        needed
+            Row -> those of its Pods that have to go, in that order; rows where not even all suffice are left out.
+        refusals
+            Why those rows are refused even so; masks are bool (n_rows,). Where a plugin has a fault, with Code.ERROR.
+        """
+
+    def hopeless(self, rows: IntArray, requested: IntArray, n_pods: IntArray) -> list[Refusal]:
+        """Return refusals, masks bool (n_rows,), that will stand on `rows` whichever Pods leave, found in columns.
+
+        A plugin's fault is among them, with Code.ERROR. Whom they do not cover nothing is known of. `requested`
+        (n_resources, n_rows) and `n_pods` (n_rows,) are what is left on each node once every Pod has gone that may go.
+        """
+
+
 class PostFilterPlugin(Plugin, ABC):
     @abstractmethod
     def postfilter(
-        self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions
+        self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, dry_run: DryRun
     ) -> PostFilterResult:
         """Look for a way out where no node is feasible; the first plugin without a refusal ends the search.
 
-        `evictions` tells what the filters would say without some Pods.
+        `dry_run` tells what the filters would say without some Pods.
         """
 
     def preempting(self, pod: PodInfo, is_under_way: bool) -> None:

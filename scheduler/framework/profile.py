@@ -24,7 +24,6 @@ from scheduler.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from scheduler.framework.rule_reading import INDEXES as RULE_INDEXES
 from scheduler.model.rules import MAX_WEIGHT
 
 UNREADABLE_PODS = "UnreadablePods"
@@ -155,7 +154,7 @@ class Profile:
             postbind=at("postBind"),
             events=events,
             looked_up=frozenset(kind for plugin in plugins for kind in plugin.kinds),
-            indexes=tuple(dict.fromkeys((*RULE_INDEXES, *(index for plugin in plugins for index in plugin.indexes)))),
+            indexes=tuple(dict.fromkeys(index for plugin in plugins for index in plugin.indexes)),
             followers=tuple(plugin for plugin in plugins if type(plugin).follow is not Plugin.follow),
             shadow_filters=tuple(
                 one for one in at("filter") if type(one).shadow_filter is not FilterPlugin.shadow_filter

@@ -18,7 +18,7 @@ from scheduler.kube.backoff import Backoff
 from scheduler.kube.reflector import ReflectorSettings
 from scheduler.kube.resources import PODS
 from scheduler.kube.transport import ApiError, Transport, TransportError
-from scheduler.kube.watching import MalformedStreamError, ObjectReader, Replaced, ServerError
+from scheduler.kube.watch_stream import MalformedStreamError, ObjectReader, Replaced, ServerError
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from scheduler.errors import VaneError
 from scheduler.kube.backoff import Backoff, BackoffSettings
 from scheduler.kube.resources import ResourceKind
 from scheduler.kube.transport import ApiError, Stream, Transport, TransportError, TransportTimeoutError
-from scheduler.kube.watching import (
+from scheduler.kube.watch_stream import (
     Changed,
     ExpiredError,
     LineSplitter,

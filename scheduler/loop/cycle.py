@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
+from scheduler.decision.decide import decide
+from scheduler.decision.decision import Decision
+from scheduler.decision.record import record_of
 from scheduler.errors import CacheCorruptedError, InvalidObjectError, PluginError, UnsupportedPodError
-from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision
 from scheduler.framework.profile import Profile
-from scheduler.framework.record import record_of
 from scheduler.kube.roll_call import EVERYONE, RollCall
 from scheduler.loop.attempt import Attempt
-from scheduler.loop.binding import BindingCycle
+from scheduler.loop.binding.cycle import BindingCycle
+from scheduler.loop.cycle_observer import CycleObserver
 from scheduler.loop.failure import FailureHandler
-from scheduler.loop.observing import CycleObserver
 from scheduler.loop.ports import Clock
-from scheduler.loop.preempting import Preemptions
+from scheduler.loop.preemptions import Preemptions
 from scheduler.loop.ring import RecordRing
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView

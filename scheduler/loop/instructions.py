@@ -14,10 +14,10 @@ from scheduler.framework.plugin import PostBindPlugin
 from scheduler.kube.binder.messages import EvictRequest, EvictResult, PatchRequest, PatchResult, PodRef, WriteRequest
 from scheduler.kube.resources import path_of
 from scheduler.loop.attempt import Placement
+from scheduler.loop.binding.plugin_runner import PluginRunner
 from scheduler.loop.messages import PoolDone, Settle
 from scheduler.loop.pool import PluginPool
 from scheduler.loop.ports import Binder, Send
-from scheduler.loop.running import PluginRunner
 
 log = logging.getLogger(__name__)
 

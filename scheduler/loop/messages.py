@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.roll_call import RollCall
-from scheduler.kube.watching import Changed, Replaced
-from scheduler.loop.signal_listing import SignalsQuery
+from scheduler.kube.watch_stream import Changed, Replaced
+from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 

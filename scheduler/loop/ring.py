@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from scheduler.framework.record import DecisionRecord
+from scheduler.decision.record import DecisionRecord
 
 CAPACITY = 10_000
 

@@ -10,12 +10,11 @@ from scheduler.cluster.router import Router
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.roll_call import RollCall
-from scheduler.kube.watching import Changed, Replaced
-from scheduler.loop.binding import BindingCycle
-from scheduler.loop.collecting import Collecting
+from scheduler.kube.watch_stream import Changed, Replaced
+from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.garbage import Collecting
 from scheduler.loop.instructions import Instructions
-from scheduler.loop.learning import learn
 from scheduler.loop.messages import (
     BinderSaid,
     DecisionsAsked,
@@ -31,10 +30,11 @@ from scheduler.loop.messages import (
     SignalsAsked,
     Stop,
 )
-from scheduler.loop.pages import Pages
+from scheduler.loop.pages.pages import Pages
 from scheduler.loop.ports import Clock
-from scheduler.loop.verdicts import Verdicts
-from scheduler.loop.windows import let_windows_pass
+from scheduler.loop.rule_updates.learned_effects import learn
+from scheduler.loop.rule_updates.verdicts import Verdicts
+from scheduler.loop.rule_updates.windows import let_windows_pass
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 

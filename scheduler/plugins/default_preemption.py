@@ -13,9 +13,8 @@ import numpy as np
 
 from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
-from scheduler.framework.evictions import Evictions
 from scheduler.framework.intree_args import DefaultPreemptionArgs
-from scheduler.framework.plugin import PostFilterPlugin, PreEnqueuePlugin
+from scheduler.framework.plugin import DryRun, PostFilterPlugin, PreEnqueuePlugin
 from scheduler.framework.status import Code, PostFilterResult, Status
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.hashing import mix64
@@ -81,14 +80,14 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         (self._under_way.add if is_under_way else self._under_way.discard)(pod.uid)
 
     def postfilter(
-        self, state: object, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions
+        self, state: object, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, dry_run: DryRun
     ) -> PostFilterResult:
         if diagnosis.prefilter is not None and diagnosis.prefilter.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PostFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_PREFILTER,)))
         ineligible = _why_not_eligible(pod, snapshot, diagnosis)
         if ineligible:
             return _refused(ineligible)
-        search = self.search(pod, snapshot, diagnosis, evictions)
+        search = self.search(pod, snapshot, diagnosis, dry_run)
         faults = [refusal.reason for refusal in search.refusals if refusal.code is Code.ERROR]
         if faults and not search.candidates:
             return PostFilterResult(Status(Code.ERROR, (f"preemption: {_all_of(faults)}",)))
@@ -99,10 +98,10 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         found = f"found a potential placement for pod on node {name}, preempting {len(chosen.victims)} victims"
         return PostFilterResult(None, name, f"preemption: {found}", chosen.victims)
 
-    def search(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions) -> Search:
+    def search(self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, dry_run: DryRun) -> Search:
         """Try nodes that the removal of Pods may free, until there are enough candidates."""
         search = Search()
-        open_ = self._open_rows(pod, snapshot, diagnosis, evictions, search)
+        open_ = self._open_rows(pod, snapshot, diagnosis, dry_run, search)
         n_potential = int(np.count_nonzero(_potential(snapshot, diagnosis)))
         share = n_potential * self._args.min_candidate_nodes_percentage // 100
         n_wanted = min(n_potential, max(share, self._args.min_candidate_nodes_absolute))
@@ -113,7 +112,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         while rows and not (is_harmless and len(search.candidates) >= n_wanted):
             n_missing = n_wanted - len(search.candidates)
             n_now = max(n_missing, _FEW) if n_missing > 0 else _MANY
-            found = _try_rows(rows[:n_now], pod, snapshot, evictions, budgets)
+            found = _try_rows(rows[:n_now], pod, snapshot, dry_run, budgets)
             rows = rows[n_now:]
             search.refusals += found.refusals
             for candidate in found.candidates:
@@ -130,7 +129,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         return (EventInterest(Resource.ASSIGNED_POD, Action.DELETE, _never),)
 
     def _open_rows(
-        self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions, search: Search
+        self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, dry_run: DryRun, search: Search
     ) -> IntArray:
         """Return the potential rows that have to be tried; `search` gets the refusals of the others."""
         nodes, usage = snapshot.nodes, snapshot.index(UsageByPriority)
@@ -141,7 +140,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
             search.refusals.append(Refusal(self.name, code, REASON_NO_VICTIMS, spared))
         open_ = potential & ~spared
         if open_.any():
-            hopeless = evictions.hopeless(np.flatnonzero(open_), *usage.left_below(pod.priority, nodes))
+            hopeless = dry_run.hopeless(np.flatnonzero(open_), *usage.left_below(pod.priority, nodes))
             search.refusals += hopeless
             for refusal in hopeless:
                 open_ = open_ & ~refusal.mask
@@ -183,7 +182,7 @@ _LOSSES: Final[Sequence[Callable[[Candidate], float]]] = (
 """What kube-scheduler compares, one after the other, smallest best."""
 
 
-def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: Evictions, budgets: Budgets) -> Search:
+def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, dry_run: DryRun, budgets: Budgets) -> Search:
     here: dict[int, list[PodInfo]] = {}
     protected: dict[int, list[PodInfo]] = {}
     removable: dict[int, list[PodInfo]] = {}
@@ -195,7 +194,7 @@ def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, evictions: 
         here[row], protected[row] = lower, list(compress(lower, violations))
         # Those whose removal breaks a budget are the first to come back, the most important one first.
         removable[row] = protected[row] + list(compress(lower, map(operator.not_, violations)))
-    needed, refusals = evictions.needed(removable)
+    needed, refusals = dry_run.needed(removable)
     search = Search([], refusals)
     for row, going in needed.items():
         if not going:

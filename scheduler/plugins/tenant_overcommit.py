@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Status
-from scheduler.framework.tenant_reading import bounded_requests, held, most, tenant_of
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
@@ -18,6 +17,7 @@ from scheduler.model.rules import Tenant
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.tenants import key_of
 from scheduler.model.workloads import Namespace
+from scheduler.rules.tenants import bounded_requests, held, most, tenant_of
 
 
 @dataclass(frozen=True, slots=True)

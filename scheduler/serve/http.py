@@ -16,7 +16,7 @@ from scheduler.errors import ConfigError
 from scheduler.serve.access import Gate, Reviews
 from scheduler.serve.pages import PageSource, create_app
 from scheduler.serve.tls import ServingCertificate
-from scheduler.settings import ServingSettings
+from scheduler.settings.settings import ServingSettings
 
 CERTIFICATE_LOOK_S: Final = 10.0
 """How often the certificate's files are looked at; kubelet brings a new Secret within a minute or so."""

@@ -22,7 +22,7 @@ from scheduler.framework.instructions import Receiver
 from scheduler.metrics import Metrics
 from scheduler.serve import cloud_event
 from scheduler.serve.cloud_event import Event
-from scheduler.serve.posting import Failure, Poster
+from scheduler.serve.poster import Failure, Poster
 
 _START_LIMIT_S: Final = 10.0
 _STOP_LIMIT_S: Final = 5.0

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from aiohttp import web
 
 from scheduler.exposition import CONTENT_TYPE, render
-from scheduler.loop.signal_listing import SignalsQuery
+from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.serve import calls, decisions, signals
 from scheduler.serve.access import Gate, guarded
 from scheduler.serve.calls import PermitCall

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from scheduler.errors import InvalidObjectError
-from scheduler.loop.listing import NO_PODS, ContainerFigures, PodFigures, SpecFigures
+from scheduler.loop.pages.pod_listing import NO_PODS, ContainerFigures, PodFigures, SpecFigures
 from scheduler.model.objects import Container, Pod, PodSpec, ResourceRequirements
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, Amounts, described_resources
 

@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from scheduler.loop.signal_listing import (
+from scheduler.loop.pages.signal_listing import (
     NO_FIGURES,
     Fault,
     Figures,
@@ -38,7 +38,7 @@ from scheduler.loop.signal_listing import (
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
-from scheduler.signals.asking.standing import Standing
+from scheduler.signals.asking.query_health import Standing
 from scheduler.signals.problems import Lack, problems_of, words_of
 
 PATH: Final = "/signals"

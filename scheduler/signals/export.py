@@ -15,7 +15,7 @@ from typing import Final
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import Dialect, FilterMissing, Rule, RuleSet, Signal, Unit, WeightSignal
 from scheduler.signals.files import read_rule_files
-from scheduler.signals.format.parsing import describe_by, lint_rule_files
+from scheduler.signals.format.rule_files import describe_by, lint_rule_files
 
 PREFIX: Final = "vane:"
 ALERT: Final = "VaneSignalWithoutSeries"

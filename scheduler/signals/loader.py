@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from scheduler.errors import ConfigError
 from scheduler.model.rules import RuleSet
 from scheduler.signals.files import Fingerprint, fingerprint, read_rule_files
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.rule_files import parse_rule_files
 
 _LOG = logging.getLogger(__name__)
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from scheduler.evaluator.server import PrometheusServer
+from scheduler.evaluator.store import SeriesStore
 from scheduler.sim import nodes, workloads
 from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, NODES, PODS
 from scheduler.sim.apiserver.server import ApiServer, kubeconfig
@@ -18,8 +20,6 @@ from scheduler.sim.decisions import SchedulerPages
 from scheduler.sim.exporters import Exporters
 from scheduler.sim.kubelet import Kubelets
 from scheduler.sim.law import Shift
-from scheduler.sim.prometheus.server import PrometheusServer
-from scheduler.sim.prometheus.store import SeriesStore
 from scheduler.sim.scheduler_process import SchedulerProcess
 from scheduler.sim.statistics import Ledger
 from scheduler.sim.workloads import Arrival

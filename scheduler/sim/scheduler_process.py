@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from scheduler.child_process import ending_with_us, free_port
 from scheduler.errors import VaneError
-from scheduler.sim.child import ending_with_us
 
 _STOP_S: Final = 8.0
 _TAIL_LINES: Final = 8
@@ -70,13 +69,6 @@ class SchedulerProcess:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
-
-
-def free_port() -> int:
-    """Return a port of loopback that nobody listens on now; `vane run` takes 0 for not serving at all."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _plain(environ: Mapping[str, str]) -> dict[str, str]:

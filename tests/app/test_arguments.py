@@ -14,7 +14,7 @@ import pytest
 from scheduler.app.plugin_sources import OURS
 from scheduler.app.profiles import build_profiles
 from scheduler.framework.profile import Profile
-from scheduler.settings_load import load
+from scheduler.settings.load import load
 from tests.app.arguments import ARGUMENTS, profile_of, recorded
 from tests.app.kube_configurations import HEAD
 from tests.builders import default_profile

@@ -11,14 +11,14 @@ import msgspec
 import pytest
 import yaml
 
-from scheduler.app.intree_reading import read_intree_args
+from scheduler.app.intree_args import read_intree_args
 from scheduler.app.plugin_sources import NOT_BUILT, OURS
 from scheduler.app.profiles import build_profiles
 from scheduler.errors import ConfigError
 from scheduler.framework.intree_args import INTREE_ARGS, InTreeArgs
-from scheduler.settings import LeaderElectionSettings, Settings
-from scheduler.settings_load import load
-from scheduler.settings_scheduler import ProfileSettings
+from scheduler.settings.load import load
+from scheduler.settings.scheduler import ProfileSettings
+from scheduler.settings.settings import LeaderElectionSettings, Settings
 from tests.app.kube_configurations import CASES, HEAD, Case
 from tests.configuration import write
 

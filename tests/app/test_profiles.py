@@ -6,7 +6,7 @@ from scheduler.app.plugin_sources import NOT_BUILT, OURS
 from scheduler.app.profiles import build_profiles
 from scheduler.framework.profile import Profile
 from scheduler.plugins import default_chain
-from scheduler.settings import Settings
+from scheduler.settings.settings import Settings
 from tests.app.third_party import PROFILE, ThirdParty
 
 

@@ -7,8 +7,8 @@ import pytest
 from scheduler.app import run
 from scheduler.app.prometheus_servers import check_addresses, client_settings, make_clients, server_names
 from scheduler.errors import ConfigError
-from scheduler.settings import Settings
-from scheduler.settings_prometheus import Flavor, PrometheusSettings
+from scheduler.settings.prometheus import Flavor, PrometheusSettings
+from scheduler.settings.settings import Settings
 
 RULES = """\
 apiVersion: vane.dev/v1

@@ -20,7 +20,7 @@ from scheduler.framework.instructions import Notify, Receiver
 from scheduler.loop.messages import Inbox, PermitCalled
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
-from scheduler.settings import ServingSettings, Settings
+from scheduler.settings.settings import ServingSettings, Settings
 from scheduler.signals.loader import RuleLoader
 from tests.kube.fake_api import FakeApi, fake_api, hangs, replies
 from tests.serve.test_http import any_certificate

@@ -12,8 +12,8 @@ import pytest
 from scheduler.app.profiles import build_profiles
 from scheduler.errors import ConfigError
 from scheduler.framework.profile import Profile
-from scheduler.settings import Settings
-from scheduler.settings_load import FlagValue, load
+from scheduler.settings.load import FlagValue, load
+from scheduler.settings.settings import Settings
 from tests.configuration import write
 
 PROFILE = "scheduler:\n  profiles:\n    - schedulerName: vane\n"

@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from scheduler.decision.decide import decide
+from scheduler.decision.decision import Decision, WeighedTerm
+from scheduler.decision.dry_run import PreemptionDryRun
+from scheduler.decision.filter_phase import Filtered, filter_phase
+from scheduler.decision.score_phase import score_phase
 from scheduler.errors import PluginError
-from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision, WeighedTerm
 from scheduler.framework.diagnosis import Diagnosis
-from scheduler.framework.evictions import Evictions
-from scheduler.framework.filtering import Filtered, filter_phase
 from scheduler.framework.observer import UNOBSERVED
 from scheduler.framework.profile import Profile
-from scheduler.framework.scoring import score_phase
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
@@ -219,7 +219,7 @@ def _found_postfilter(case: Case, pod: PodInfo, snapshot: Snapshot, profile: Pro
     is_over = before is not None and before.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     if preemption is None or filtered.run is None or is_over:
         return fields
-    search = preemption.search(pod, snapshot, filtered.diagnosis, Evictions(filtered.run))
+    search = preemption.search(pod, snapshot, filtered.diagnosis, PreemptionDryRun(filtered.run))
     names = snapshot.nodes.names
     fields["candidates"] = {
         names[one.row]: {"victims": [victim.key for victim in one.victims], "pdb_violations": one.n_violations}

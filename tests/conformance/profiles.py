@@ -11,7 +11,7 @@ from typing import Any
 from scheduler.app.profiles import build_profiles
 from scheduler.errors import ConfigError
 from scheduler.framework.profile import Profile
-from scheduler.settings_load import load
+from scheduler.settings.load import load
 from tests.builders import default_profile
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from scheduler.decision.decide import decide
+from scheduler.decision.decision import Decision
 from scheduler.errors import PluginError, UnsupportedPodError
-from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision
 from scheduler.framework.plugin import (
     FilterPlugin,
     PreFilterPlugin,

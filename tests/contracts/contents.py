@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from scheduler.framework.inflight import PodTimes
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
+from scheduler.rules.pending_load import PodTimes
 
 COUNTERS = frozenset({"epoch", "generation", "row_generation", "_generation", "version"})
 """These count changes, those of trials too, and never go back."""

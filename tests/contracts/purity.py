@@ -19,10 +19,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from scheduler.decision.decide import decide
+from scheduler.decision.decision import Decision
+from scheduler.decision.record import record_of
 from scheduler.errors import PluginError, UnsupportedPodError
-from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision
-from scheduler.framework.record import record_of
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
@@ -36,7 +36,7 @@ from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import Series
 from scheduler.signals.columns.store import SignalStore
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.rule_files import parse_rule_files
 from tests.builders import cluster_of, default_profile, make_node, make_pod
 from tests.worlds import FIGURES, OBJECTS, random_node, random_pod
 

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.framework.profile import Profile
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node

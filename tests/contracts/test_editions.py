@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
@@ -48,7 +48,7 @@ from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.columns.store import SignalStore
 from tests.builders import cluster_of, default_profile, make_node, make_pod
 from tests.contracts.asking import told
-from tests.signals.scripted import Clock
+from tests.signals.asking.scripted import Clock
 from tests.worlds import each_seed, is_so
 
 PROFILE = default_profile()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scheduler.decision.decide import decide
 from scheduler.errors import PluginError
-from scheduler.framework.decide import decide
 from scheduler.framework.plugin import FilterPlugin, PostFilterPlugin, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Enabled, Profile
 from scheduler.framework.status import Code, PostFilterResult, PreFilterResult, Rejection, ScoreTerm, Status
@@ -45,7 +45,7 @@ class Culprit(PreFilterPlugin, FilterPlugin, PostFilterPlugin, PreScorePlugin, S
     def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
         return self._at("AddPod", state)
 
-    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Any, evictions: Any) -> Any:
+    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Any, dry_run: Any) -> Any:
         return self._at("PostFilter", PostFilterResult(Status(Code.UNSCHEDULABLE)))
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Any) -> Any:

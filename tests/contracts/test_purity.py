@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from scheduler.model.rules import ByKind, Mode
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.rule_files import parse_rule_files
 from tests.contracts.purity import RULES, Scene, decisions, digest
 
 SEEDS = range(60)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.model.memo import Memo
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo

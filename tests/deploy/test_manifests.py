@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from scheduler import __version__
-from scheduler.settings_load import load
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.settings.load import load
+from scheduler.signals.format.rule_files import parse_rule_files
 from tests.deploy.files import (
     BASE,
     CHECKOUT,

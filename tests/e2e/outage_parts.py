@@ -8,9 +8,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from scheduler.app.observing import CountingRefresher
+from scheduler.app.observers import CountingRefresher
+from scheduler.decision.decide import decide
 from scheduler.exposition import render
-from scheduler.framework.decide import decide
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import Curve, Rule, RuleFilter, RuleScore, RuleSet, Signal
@@ -25,7 +25,7 @@ from scheduler.signals.asking.session import Bounds
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.problems import Problem, problems_of
 from tests.builders import cluster_of, default_profile, make_node, make_pod
-from tests.signals.store_world import crossed
+from tests.signals.columns.store_world import crossed
 from tests.support.exporter import NodeExporter
 from tests.support.fault_proxy import FaultProxy
 from tests.support.prometheus import PrometheusServer

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scheduler.cli import main
+from scheduler.cli.main import main
 from tests.e2e.conftest import StartVane
 from tests.e2e.world import MeasuredCluster, prefer_idle, refuse_above, replace_file, rules
 from tests.support.vane import VaneProcess

@@ -9,7 +9,7 @@ from scheduler.kube.ended_pods import ENDED_PODS, EndedPods
 from scheduler.kube.reflector import ReflectorSettings
 from scheduler.kube.resources import PODS
 from scheduler.kube.transport import Transport
-from scheduler.kube.watching import Replaced
+from scheduler.kube.watch_stream import Replaced
 from tests.kube.fake_api import FakeApi, hangs, pod, pod_list, replies, resets, status
 from tests.support.waiting import wait_until
 

@@ -14,7 +14,7 @@ from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.resources import NODES, PODS, ResourceKind
 from scheduler.kube.transport import Transport
-from scheduler.kube.watching import Changed, Replaced
+from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.model.objects import UnreadableNode, UnreadablePod
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import (
@@ -357,7 +357,7 @@ def test_backoff_never_undercuts_retry_after() -> None:
 
 
 def test_decoding_keeps_no_page_in_memory() -> None:
-    from scheduler.kube.watching import ObjectReader
+    from scheduler.kube.watch_stream import ObjectReader
 
     claims = [{"name": "c", "resourceClaimName": "x"}]
     body = json.dumps(pod_list(*(pod(f"p{i}", i, resourceClaims=claims) for i in range(3)))).encode()

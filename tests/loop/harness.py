@@ -28,26 +28,27 @@ from scheduler.kube.binder.messages import (
     PodRef,
     WriteRequest,
 )
-from scheduler.kube.watching import Changed, Replaced
-from scheduler.loop.binding import BindingCycle
+from scheduler.kube.watch_stream import Changed, Replaced
+from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.cycle_observer import CycleObserver
 from scheduler.loop.failure import FailureHandler
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
-from scheduler.loop.observing import CycleObserver
-from scheduler.loop.pages import Pages
-from scheduler.loop.preempting import Preemptions
+from scheduler.loop.pages.pages import Pages
+from scheduler.loop.preemptions import Preemptions
 from scheduler.loop.ring import RecordRing
+from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.loop.scheduler import Parts, SchedulingLoop
-from scheduler.loop.verdicts import Verdicts
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
 from scheduler.plugins import default_chain
+from scheduler.rules.reading import indexes_for
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.columns.store import SignalStore
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.rule_files import parse_rule_files
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Harness:
         chain = [enabled for enabled in default_chain() if enabled.plugin.name not in without]
         profile = Profile.build("vane", [*chain, *(Enabled(plugin) for plugin in extra_plugins)])
         profiles = {"vane": profile}
-        cache = Cache([index() for index in profile.indexes])
+        cache = Cache(indexes_for(profiles.values()))
         signals = SignalStore(self.clock)
         queue = SchedulingQueue(profiles, cache.nominator, rules=lambda: signals.rules)
         self.world = World(cache, queue, signals, RecordRing())

@@ -17,13 +17,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.framework.rule_reading import read_column
-from scheduler.loop.signal_listing import Figures, LearnedFigures, SignalListing, SignalsQuery
+from scheduler.evaluator.evaluate import evaluate
+from scheduler.evaluator.store import SeriesStore
+from scheduler.evaluator.values import Vector
+from scheduler.loop.pages.signal_listing import Figures, LearnedFigures, SignalListing, SignalsQuery
 from scheduler.model.pods import PodInfo
 from scheduler.model.views import NodeView
-from scheduler.sim.prometheus.evaluate import evaluate
-from scheduler.sim.prometheus.store import SeriesStore
-from scheduler.sim.prometheus.values import Vector
+from scheduler.rules.reading import read_column
 from tests.builders import make_node, pod_of
 from tests.loop.harness import Harness
 from tests.support.prometheus import PrometheusServer, import_samples, openmetrics_text

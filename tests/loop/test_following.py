@@ -8,15 +8,15 @@ import pytest
 
 from scheduler.framework.plugin import PreFilterPlugin
 from scheduler.framework.status import SKIP, PreFilterResult, Status
-from scheduler.kube.watching import Replaced
+from scheduler.kube.watch_stream import Replaced
 from scheduler.loop.messages import Stop
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.volumes_csi_nodes import CSINodes
-from scheduler.plugins.volumes_offers import Offers
+from scheduler.plugins.volumes.csi_nodes import CSINodes
+from scheduler.plugins.volumes.offers import Offers
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
-from tests.plugins.volumes import claim, csi_node, storage_class, term, volume
+from tests.plugins.volumes.objects import claim, csi_node, storage_class, term, volume
 
 RULES = """
 apiVersion: vane.dev/v1

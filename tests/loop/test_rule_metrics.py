@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from scheduler.kube.watching import Changed
+from scheduler.kube.watch_stream import Changed
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 

@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.app.observing import CountingRefresher
+from scheduler.app.observers import CountingRefresher
 from scheduler.exposition import merge, render
 from scheduler.framework.plugin import FilterPlugin
 from scheduler.framework.status import Rejection

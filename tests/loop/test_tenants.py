@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.kube.watching import Changed, Replaced
+from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.model.catalog import CatalogObject
 from scheduler.model.objects import Node
 from scheduler.model.real_allocatable import ANNOTATION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.model.catalog import Catalog
 from scheduler.model.volumes import CSINode, PersistentVolume
-from tests.plugins.volumes import csi_node, volume
+from tests.plugins.volumes.objects import csi_node, volume
 
 
 class Table:

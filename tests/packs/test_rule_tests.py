@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.sim.rule_tests.command import load, run_test_files
-from scheduler.sim.rule_tests.real import RealServer, find_prometheus
-from scheduler.sim.rule_tests.servers import EmbeddedServer
+from scheduler.rule_tests.command import load, run_test_files
+from scheduler.rule_tests.real import RealServer, find_prometheus
+from scheduler.rule_tests.servers import EmbeddedServer
 from tests.packs.world import PACKS, RULES
 
 FILES = sorted((RULES / "tests").glob("*.yaml"))

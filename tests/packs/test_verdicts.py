@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.model.pods import PodInfo
 from tests.builders import default_profile, make_pod
 from tests.packs.record import BURN_RATES, NODES, PHASE_S

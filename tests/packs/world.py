@@ -32,8 +32,8 @@ from tests.builders import cluster_of, make_pod, node_of
 from tests.packs.record import NODES
 from tests.packs.recording import END_S
 from tests.plugins.run import raw_scores, refusals
-from tests.signals.scripted import Clock
-from tests.signals.store_world import crossed
+from tests.signals.asking.scripted import Clock
+from tests.signals.columns.store_world import crossed
 from tests.support.prometheus import PrometheusServer
 
 RULES = Path(__file__).parents[2] / "rules"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision
+from scheduler.decision.decide import decide
+from scheduler.decision.decision import Decision
 from scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from scheduler.framework.intree_args import DefaultPreemptionArgs
 from scheduler.framework.profile import Enabled, Profile

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduler.framework.decide import decide
-from scheduler.framework.decision import Decision
+from scheduler.decision.decide import decide
+from scheduler.decision.decision import Decision
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Plugin, PostFilterPlugin, PreFilterPlugin
 from scheduler.framework.profile import Enabled, Profile
 from scheduler.framework.status import Code, PostFilterResult, PreFilterResult, Rejection, Status
@@ -45,7 +45,7 @@ class FaultyIfEmpty(Faulty):
 class Optimist(PostFilterPlugin):
     """Takes the promise back and lets others try."""
 
-    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Any, evictions: Any) -> Any:
+    def postfilter(self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Any, dry_run: Any) -> Any:
         return PostFilterResult(Status(Code.UNSCHEDULABLE, ("no idea",)), "")
 
 

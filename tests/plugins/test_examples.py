@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scheduler.app.profiles import build_profiles
+from scheduler.decision.decide import decide
 from scheduler.errors import ConfigError, PluginError
-from scheduler.framework.decide import decide
 from scheduler.framework.per_node import NodeInfo, PerNodeFilter, PerNodeScore
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled, Profile
@@ -20,7 +20,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.plugins import default_chain
 from scheduler.plugins.examples.label_score import LabelScore, LabelScoreArgs
 from scheduler.plugins.examples.team_nodes import TEAM, TeamNodes
-from scheduler.settings_load import load
+from scheduler.settings.load import load
 from tests.builders import cluster_of, make_node, make_pod, snapshot_of
 from tests.configuration import write
 from tests.plugins.run import final_scores, refusals

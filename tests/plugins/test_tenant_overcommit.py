@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from scheduler.framework.status import SKIP
 from scheduler.model.objects import Node

@@ -13,9 +13,9 @@ import pytest
 
 from scheduler.app.plugin_sources import GROUP
 from scheduler.app.profiles import build_profiles
-from scheduler.framework.decide import decide
+from scheduler.decision.decide import decide
 from scheduler.framework.profile import POINTS, Profile
-from scheduler.settings_load import load
+from scheduler.settings.load import load
 from tests.builders import make_node, make_pod, snapshot_of
 
 PAGE = Path(__file__).resolve().parents[2] / "scheduler" / "plugins" / "README.md"

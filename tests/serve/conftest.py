@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from scheduler.serve.http import Server
-from scheduler.settings import ServingSettings
+from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.support.ports import free_port
 

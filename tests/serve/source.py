@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from scheduler.loop.signal_listing import SignalsQuery
+from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.serve.calls import PermitCall
 from scheduler.serve.decisions import DecisionsQuery
 from scheduler.serve.pages import Check

@@ -14,7 +14,7 @@ import pytest
 from scheduler.errors import VaneError
 from scheduler.kube.reviews import Caller
 from scheduler.serve.http import Server
-from scheduler.settings import ServingSettings
+from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.serve.test_http import any_certificate
 from tests.support.ports import free_port, own_address

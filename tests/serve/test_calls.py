@@ -11,7 +11,7 @@ import pytest
 
 from scheduler.serve.calls import MAX_MESSAGE, PermitCall
 from scheduler.serve.http import Server
-from scheduler.settings import ServingSettings
+from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.serve.test_http import any_certificate, request
 from tests.support.ports import free_port

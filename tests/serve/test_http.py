@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import serialization
 from scheduler.errors import ConfigError
 from scheduler.serve.http import Server
 from scheduler.serve.pages import ANSWER_LIMIT_S, HEALTH_KINDS, Check
-from scheduler.settings import ServingSettings
+from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.support.pki import CertificateAuthority
 from tests.support.ports import free_port

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.loop.signal_listing import (
+from scheduler.loop.pages.signal_listing import (
     NO_FIGURES,
     Fault,
     Figures,
@@ -25,7 +25,7 @@ from scheduler.model.signals import Freshness
 from scheduler.serve.http import Server
 from scheduler.serve.signals import MAX_LIMIT, SignalsPage
 from scheduler.signals.answers import Drops, SignalAnswer
-from scheduler.signals.asking.standing import Standing
+from scheduler.signals.asking.query_health import Standing
 from scheduler.signals.problems import Lack
 from tests.serve.source import Source
 from tests.serve.test_http import request

@@ -8,7 +8,7 @@ import pytest
 from scheduler.errors import ConfigError, RuleFilesError
 from scheduler.model.rules import RuleSet
 from scheduler.signals.loader import RuleLoader
-from tests.signals.scripted import Clock
+from tests.signals.asking.scripted import Clock
 
 
 def text(expr: str = "node_load1") -> str:

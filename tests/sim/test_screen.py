@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from scheduler.signals.files import read_rule_files
-from scheduler.signals.format.parsing import parse_rule_files
+from scheduler.signals.format.rule_files import parse_rule_files
 from scheduler.sim.arm import Feed
 from scheduler.sim.demo import choose_screen
 from scheduler.sim.edit import AFTER, BEFORE, edit_rules

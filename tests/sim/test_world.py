@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.evaluator.evaluate import evaluate
+from scheduler.evaluator.store import SeriesStore
+from scheduler.evaluator.values import Vector
 from scheduler.sim.exporters import Exporters
 from scheduler.sim.law import Shift
 from scheduler.sim.nodes import ZONES, make_nodes
 from scheduler.sim.nodes import manifest as node_manifest
-from scheduler.sim.prometheus.evaluate import evaluate
-from scheduler.sim.prometheus.store import SeriesStore
-from scheduler.sim.prometheus.values import Vector
 from scheduler.sim.workloads import BATCH, KINDS, TRAIN, WEB, Behaviour, arrivals, manifest
 from scheduler.sim.world import NodeState, World, noise
 

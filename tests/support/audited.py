@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from scheduler.cli import main
+from scheduler.cli.main import main
 from scheduler.loop.scheduler import SchedulingLoop
 
 _FORBIDDEN = ("open", "os.open", "socket.connect", "socket.getaddrinfo", "socket.gethostbyname")

@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 
 from scheduler.framework.diagnosis import Diagnosis
-from scheduler.framework.evictions import Evictions
 from scheduler.framework.instructions import Bind, Instruction, PatchPod
 from scheduler.framework.plugin import (
     BindPlugin,
+    DryRun,
     FilterPlugin,
     PermitPlugin,
     PostBindPlugin,
@@ -87,7 +87,7 @@ class EveryPoint(
         return [Rejection(refused, Code.UNSCHEDULABLE, "node(s) refused at every point")]
 
     def postfilter(
-        self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, evictions: Evictions
+        self, state: Any, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, dry_run: DryRun
     ) -> PostFilterResult:
         self._note("PostFilter", pod, state=state, refused=diagnosis.message())
         return PostFilterResult(Status(Code.UNSCHEDULABLE, ("no way out.",)))

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from scheduler.errors import InvalidObjectError
 from scheduler.kube.backoff import Backoff, BackoffSettings
 from scheduler.kube.config import Connection
-from scheduler.kube.election.calling import call_the_roll
 from scheduler.kube.election.lease import Lease, LeaseClient
+from scheduler.kube.election.pod_list import call_the_roll
 from scheduler.kube.election.settings import REAL_TIMES, ElectionObserver, ElectionSettings, Times
 from scheduler.kube.election.standby import Ask, StandBy, Take, Wait
 from scheduler.kube.election.term import Term
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.transport import ApiError, RequestObserver, Transport, TransportError
-from scheduler.kube.watching import Changed, MalformedStreamError, Replaced
+from scheduler.kube.watch_stream import Changed, MalformedStreamError, Replaced
 
 log = logging.getLogger(__name__)
 

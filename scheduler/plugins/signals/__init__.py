@@ -6,7 +6,7 @@ A missing sample is neither zero nor bad; each rule says what becomes of it.
 
 from __future__ import annotations
 
-from scheduler.plugins.signals.filtering import SignalFilter
-from scheduler.plugins.signals.scoring import SignalScore, rule_scores, rule_weight, scores_of
+from scheduler.plugins.signals.signal_filter import SignalFilter
+from scheduler.plugins.signals.signal_score import SignalScore, rule_scores, rule_weight, scores_of
 
 __all__ = ["SignalFilter", "SignalScore", "rule_scores", "rule_weight", "scores_of"]

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduler.framework.built_in import Emptied, amounts, counted_pods, read_signal, refused_now
-from scheduler.framework.inflight import InflightPods
-from scheduler.framework.inflight_column import sums_of
 from scheduler.framework.matching_pods import Match, MatchingPods
 from scheduler.framework.plugin import Tally
-from scheduler.framework.rule_reading import read_bits
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import BuiltIn, BuiltInKind, Rule
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.disruption_budgets import UsageByPriority
+from scheduler.rules.built_in import Emptied, amounts, counted_pods, read_signal, refused_now
+from scheduler.rules.pending_column import sums_of
+from scheduler.rules.pending_load import InflightPods
+from scheduler.rules.reading import read_bits
 
 RefusedWithout = Callable[[IntArray], BoolArray | None]
 """What has left each row, int64 (n_rows,), in; what is refused then, bool (n_rows,), out; None: nobody."""

@@ -18,8 +18,8 @@ from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.coverage import Coverage
 from scheduler.signals.asking.ingest import Ingested, ingest
-from scheduler.signals.asking.lacking import lacks_of
 from scheduler.signals.asking.lag import LagMeter
+from scheduler.signals.asking.missing_reasons import lacks_of
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, names_nodes

@@ -15,7 +15,7 @@ from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.util import Retry
 
 from scheduler.errors import ConfigError
-from scheduler.settings_prometheus import Flavor
+from scheduler.settings.prometheus import Flavor
 from scheduler.signals.asking import flavors
 from scheduler.signals.asking.credentials import Access
 from scheduler.signals.asking.query_errors import TooMuchData

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.settings_prometheus import Flavor
+from scheduler.settings.prometheus import Flavor
 
 _WHOLE: Final = {"partial_response": "false", "dedup": "true"}
 _PARAMETERS: Final = {

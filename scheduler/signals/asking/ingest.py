@@ -16,7 +16,7 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
 from scheduler.signals.answers import CLUSTER_KEYS, Drops
-from scheduler.signals.asking.lacking import Codes, codes_of
+from scheduler.signals.asking.missing_reasons import Codes, codes_of
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
 from scheduler.signals.asking.session import ReadSeries, Series

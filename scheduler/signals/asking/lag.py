@@ -23,7 +23,7 @@ from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.ingest import Ingested, ingest, parse_number
 from scheduler.signals.asking.lag_query import MARK, lag_query
-from scheduler.signals.asking.naming import naming_labels
+from scheduler.signals.asking.naming_labels import naming_labels
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys

@@ -20,9 +20,9 @@ from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
+from scheduler.signals.asking.query_health import Standing, standing_of
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import names_nodes
-from scheduler.signals.asking.standing import Standing, standing_of
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
 
 _LOG = logging.getLogger(__name__)

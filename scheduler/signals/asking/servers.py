@@ -10,8 +10,8 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import QueryClient, SignalAsker
+from scheduler.signals.asking.query_health import Standing
 from scheduler.signals.asking.refresher import SWAP_WITHIN_S, Refresher, RefreshObserver, wait_for_first
-from scheduler.signals.asking.standing import Standing
 
 _CONCURRENCY: Final = 4
 

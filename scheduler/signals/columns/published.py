@@ -10,8 +10,8 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray, read_only
 from scheduler.model.rules import ByKind, FilterMissing, RuleFilter, RuleSet
 from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.columns.key_memory import Memory
 from scheduler.signals.columns.keys import Keys
-from scheduler.signals.columns.remembering import Memory
 from scheduler.signals.columns.smoothing import smooth
 from scheduler.signals.columns.trips import Trips, refused
 

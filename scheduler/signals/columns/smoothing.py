@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.signals.columns.key_memory import Memory, nothing_of
 from scheduler.signals.columns.keys import Keys
-from scheduler.signals.columns.remembering import Memory, nothing_of
 
 
 def smooth(

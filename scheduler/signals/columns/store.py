@@ -21,11 +21,11 @@ from scheduler.model.rules import Mode, Rule, RuleFilter, RuleSet
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
-from scheduler.signals.columns.freezing import Freezer
-from scheduler.signals.columns.holding import hold
+from scheduler.signals.columns.freezer import Freezer
+from scheduler.signals.columns.hold_time import hold
 from scheduler.signals.columns.keyed import read_keyed
 from scheduler.signals.columns.keys import CodedKeys, Keys
-from scheduler.signals.columns.learning import LearnedEffects
+from scheduler.signals.columns.learned_effects import LearnedEffects
 from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels
 from scheduler.signals.columns.row_lags import key_lags
 from scheduler.signals.columns.trips import Trips, ValveChange, advance

@@ -12,8 +12,8 @@ import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.rules import FilterMissing, RuleFilter
+from scheduler.signals.columns.key_memory import Memory
 from scheduler.signals.columns.keys import Keys, positions
-from scheduler.signals.columns.remembering import Memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from typing import Final
 from scheduler.model.labels import is_label_key
 from scheduler.model.requests import PODS
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Signal, Unit
-from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
 from scheduler.signals.format.report import Scope, got, is_broken, nearest
 from scheduler.signals.format.values import read_duration, read_text, read_word
-from scheduler.signals.format.yaml_nodes import Node, Scalar
+from scheduler.strict_yaml import yaml_nodes
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar
 
 MAX_WINDOW_S: Final = 86_400.0
 """For so long Pods that have gone are remembered."""

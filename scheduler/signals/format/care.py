@@ -6,10 +6,10 @@ from typing import Final, TypedDict
 
 from scheduler.model.rules import DEFAULT_MAX_SHARE, Canary, Mode, Signal, Unit
 from scheduler.signals.format.fields import Fields, Shape, read_fields
-from scheduler.signals.format.matching import read_globs
+from scheduler.signals.format.match import read_globs
 from scheduler.signals.format.report import Scope, got
 from scheduler.signals.format.values import Measure, read_duration, read_number, read_share, read_word
-from scheduler.signals.format.yaml_nodes import Node
+from scheduler.strict_yaml.yaml_nodes import Node
 
 CARE: Final = ("mode", "canary", "max_share", "max_age")
 """The fields of a rule that are read here."""

@@ -15,7 +15,7 @@ from scheduler.signals.format.values import (
     read_share,
     read_word,
 )
-from scheduler.signals.format.yaml_nodes import Node, Sequence
+from scheduler.strict_yaml.yaml_nodes import Node, Sequence
 
 MAX_SCORE: Final = 100.0
 MAX_HOLD_S: Final = 3_600.0

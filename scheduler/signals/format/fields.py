@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.report import Scope, got, is_broken, nearest
-from scheduler.signals.format.yaml_nodes import Node, Scalar
+from scheduler.strict_yaml import yaml_nodes
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from scheduler.model.rules import ByKind, Effect, EffectKind, Unit, effect_scale
 from scheduler.signals.format.fields import read_mapping
 from scheduler.signals.format.report import Scope, got, is_broken, nearest
 from scheduler.signals.format.values import Measure, read_number
-from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
 
 VALUE: Final = "value"
 """The key for an amount in the signal's own unit."""

@@ -7,12 +7,12 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, PairKey, WorkloadKey
-from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.fields import Fields, Shape, read_fields
-from scheduler.signals.format.joining import JoinedBy
+from scheduler.signals.format.joined_by import JoinedBy
 from scheduler.signals.format.report import Scope, got, nearest
 from scheduler.signals.format.values import read_text
-from scheduler.signals.format.yaml_nodes import Node
+from scheduler.strict_yaml import yaml_nodes
+from scheduler.strict_yaml.yaml_nodes import Node
 
 WORKLOAD: Final = Shape(fields=("label", "namespace"), required=("label",))
 PAIR: Final = Shape(fields=("label", "from", "to"), required=("label", "from", "to"))

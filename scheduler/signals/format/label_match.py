@@ -6,11 +6,11 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import LabelMatch
-from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.fields import Fields, Shape, read_fields
 from scheduler.signals.format.report import Scope, got, is_broken
 from scheduler.signals.format.values import read_text
-from scheduler.signals.format.yaml_nodes import Node
+from scheduler.strict_yaml import yaml_nodes
+from scheduler.strict_yaml.yaml_nodes import Node
 
 LABEL_MATCH: Final = Shape(fields=("pod", "node"), required=("pod", "node"))
 _OF_SIGNALS: Final = ("signal", "filter", "score", "weight")

@@ -10,7 +10,7 @@ from typing import Final
 
 from scheduler.errors import Problem
 from scheduler.model.rules import Dialect
-from scheduler.signals.format.yaml_nodes import (
+from scheduler.strict_yaml.yaml_nodes import (
     Broken,
     Fault,
     Mapping,

@@ -10,11 +10,11 @@ from typing import Final
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Calls, RuleScore
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
-from scheduler.signals.format.matching import read_labels
+from scheduler.signals.format.match import read_labels
 from scheduler.signals.format.report import Scope, got
 from scheduler.signals.format.signals import Declared
 from scheduler.signals.format.values import read_text, read_word
-from scheduler.signals.format.yaml_nodes import Node
+from scheduler.strict_yaml.yaml_nodes import Node
 
 KEY_FIELDS: Final = ("workload", "calls", "gpus")
 CALLS: Final = Shape(fields=("labels", "namespaces", "pod_label"))

@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from scheduler.model.rules import MAX_WEIGHT, ByKind, Rule, WeightSignal
-from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.built_in import check_limits
 from scheduler.signals.format.care import CARE, read_care
 from scheduler.signals.format.effects import read_curve, read_filter, read_score
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
 from scheduler.signals.format.label_match import read_label_match
-from scheduler.signals.format.matching import read_match
+from scheduler.signals.format.match import read_match
 from scheduler.signals.format.report import Scope, got, nearest
 from scheduler.signals.format.rule_keys import KEY_FIELDS, read_rule_keys
 from scheduler.signals.format.signals import Declared
 from scheduler.signals.format.values import Measure, read_plain_number, read_text
-from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+from scheduler.strict_yaml import yaml_nodes
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
 
 MAX_RULES: Final = 100
 """Over all files."""

@@ -11,11 +11,11 @@ from scheduler.signals.format.built_in import is_built_in, read_built_in
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.keys import read_by
-from scheduler.signals.format.querying import read_lag, read_query, read_server, read_window
+from scheduler.signals.format.query import read_lag, read_query, read_server, read_window
 from scheduler.signals.format.report import Scope, got
 from scheduler.signals.format.smoothing import read_smoothing
 from scheduler.signals.format.values import Measure, read_duration, read_number, read_word
-from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
 
 MIN_INTERVAL_S: Final = 1.0
 MAX_INTERVAL_S: Final = 86_400.0

@@ -12,15 +12,15 @@ from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.requests import CPU, MEMORY, is_counted
 from scheduler.model.rules import ByKind, FilterMissing, Rule, Tenant
 from scheduler.model.tenants import bound_name
-from scheduler.signals.format import yaml_nodes
 from scheduler.signals.format.effects import read_filter
 from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format.matching import read_globs
+from scheduler.signals.format.match import read_globs
 from scheduler.signals.format.report import Scope, got, is_broken
 from scheduler.signals.format.rules import NAME
 from scheduler.signals.format.signals import Declared
 from scheduler.signals.format.values import Measure, read_any_text, read_text
-from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+from scheduler.strict_yaml import yaml_nodes
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
 
 MAX_TENANTS: Final = 100
 """Over all files."""

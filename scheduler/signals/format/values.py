@@ -14,7 +14,7 @@ from typing import Final
 
 from scheduler.model.rules import Unit
 from scheduler.signals.format.report import Scope, got, is_broken, nearest
-from scheduler.signals.format.yaml_nodes import Node, Scalar, clip
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
 
 # No exponent of four digits: an exact fraction of 1e999999999 does not fit into memory.
 _NUMBER: Final = re.compile(

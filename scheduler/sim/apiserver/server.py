@@ -14,11 +14,11 @@ from aiohttp import web
 from scheduler.errors import ConfigError
 from scheduler.sim.apiserver.discovery import discover
 from scheduler.sim.apiserver.failures import StatusError
-from scheduler.sim.apiserver.reading import read_list, read_one
+from scheduler.sim.apiserver.lists import read_list, read_one
 from scheduler.sim.apiserver.store import ObjectStore
 from scheduler.sim.apiserver.target import Query, find_target, not_served, verb_of
-from scheduler.sim.apiserver.watching import BOOKMARK_S, Ending, follow
-from scheduler.sim.apiserver.writing import write
+from scheduler.sim.apiserver.watches import BOOKMARK_S, Ending, follow
+from scheduler.sim.apiserver.writes import write
 
 MAX_BODY_BYTES: Final = 3 * 1024 * 1024
 """The real API server's limit of a request."""

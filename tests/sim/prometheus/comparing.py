@@ -10,9 +10,9 @@ import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.sim.prometheus.evaluate import LOOKBACK_S, evaluate
-from scheduler.sim.prometheus.store import SeriesStore
-from scheduler.sim.prometheus.values import LabelKey, PromQLError, PromQLSyntaxError, Scalar, label_key
+from scheduler.evaluator.evaluate import LOOKBACK_S, evaluate
+from scheduler.evaluator.store import SeriesStore
+from scheduler.evaluator.values import LabelKey, PromQLError, PromQLSyntaxError, Scalar, label_key
 
 RELATIVE_TOLERANCE = 1e-12
 

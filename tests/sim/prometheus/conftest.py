@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.sim.prometheus.store import SeriesStore
+from scheduler.evaluator.store import SeriesStore
 from tests.sim.prometheus.remote_write import remote_write
 from tests.sim.prometheus.samples import made_up_samples
 from tests.support.prometheus import PrometheusServer

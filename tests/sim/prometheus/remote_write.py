@@ -5,7 +5,7 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Iterable, Mapping
 
-from scheduler.sim.rule_tests.remote_write import HEADERS, write_request
+from scheduler.rule_tests.remote_write import HEADERS, write_request
 
 Sample = tuple[Mapping[str, str], int, float]
 """Labels, Unix milliseconds, value."""

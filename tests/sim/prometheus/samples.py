@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterator
 
-from scheduler.sim.prometheus.store import STALE_NAN
+from scheduler.evaluator.store import STALE_NAN
 from tests.sim.prometheus.remote_write import Sample
 
 T0_S = 1_700_000_000

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from scheduler.sim.prometheus.server import PrometheusServer
+from scheduler.evaluator.server import PrometheusServer
 
 T = TypeVar("T")
 

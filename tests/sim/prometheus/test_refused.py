@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.sim.prometheus.evaluate import evaluate
-from scheduler.sim.prometheus.expression import MAX_DEPTH
-from scheduler.sim.prometheus.store import SeriesStore
-from scheduler.sim.prometheus.values import PromQLSyntaxError, Scalar, UnsupportedPromQLError
+from scheduler.evaluator.evaluate import evaluate
+from scheduler.evaluator.expression import MAX_DEPTH
+from scheduler.evaluator.store import SeriesStore
+from scheduler.evaluator.values import PromQLSyntaxError, Scalar, UnsupportedPromQLError
 
 REFUSED = {
     "deriv(x[5m])": "Call deriv",

@@ -17,6 +17,8 @@ import pytest
 from prometheus_api_client import PrometheusConnect
 
 from scheduler.errors import ConfigError
+from scheduler.evaluator.server import PrometheusServer
+from scheduler.evaluator.store import SeriesStore
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
@@ -25,8 +27,6 @@ from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.format.promql_reach import reaches
-from scheduler.sim.prometheus.server import PrometheusServer
-from scheduler.sim.prometheus.store import SeriesStore
 from tests.sim.prometheus.conftest import Twins
 from tests.sim.prometheus.samples import T0_S
 from tests.sim.prometheus.serving import Served, served

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scheduler.sim.prometheus.evaluate import evaluate
-from scheduler.sim.prometheus.openmetrics import parse_openmetrics
-from scheduler.sim.prometheus.store import STALE_NAN, SeriesStore, is_stale
-from scheduler.sim.prometheus.values import Scalar
+from scheduler.evaluator.evaluate import evaluate
+from scheduler.evaluator.openmetrics import parse_openmetrics
+from scheduler.evaluator.store import STALE_NAN, SeriesStore, is_stale
+from scheduler.evaluator.values import Scalar
 from tests.support.prometheus import PrometheusServer, import_samples
 
 UP = {"__name__": "up", "node": "n1"}

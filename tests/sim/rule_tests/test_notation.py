@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scheduler.sim.prometheus.evaluate import evaluate
-from scheduler.sim.prometheus.store import STALE_BITS
-from scheduler.sim.prometheus.values import Vector
-from scheduler.sim.rule_tests.model import InputSeries
-from scheduler.sim.rule_tests.notation import NotationError, parse_series, parse_values
-from scheduler.sim.rule_tests.servers import filled
+from scheduler.evaluator.evaluate import evaluate
+from scheduler.evaluator.store import STALE_BITS
+from scheduler.evaluator.values import Vector
+from scheduler.rule_tests.model import InputSeries
+from scheduler.rule_tests.notation import NotationError, parse_series, parse_values
+from scheduler.rule_tests.servers import filled
 
 NOTATIONS = [
     "1",

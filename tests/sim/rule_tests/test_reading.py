@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.quantity import parse_quantity
-from scheduler.sim.rule_tests.reading import read_test_file
+from scheduler.rule_tests.reader import read_test_file
 
 GOOD = """apiVersion: vane.dev/v1
 kind: RuleTests

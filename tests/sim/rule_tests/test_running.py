@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scheduler.errors import ConfigError
-from scheduler.sim.rule_tests.command import run_test_files
-from scheduler.sim.rule_tests.real import RealServer, find_prometheus
-from scheduler.sim.rule_tests.servers import EmbeddedServer, Server
+from scheduler.rule_tests.command import run_test_files
+from scheduler.rule_tests.real import RealServer, find_prometheus
+from scheduler.rule_tests.servers import EmbeddedServer, Server
 
 RULES = """apiVersion: vane.dev/v1
 kind: Rules

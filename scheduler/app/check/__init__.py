@@ -1,0 +1,1 @@
+"""What `vane check --prometheus` does: settings in, each query asked once, what rules make of the answers out."""

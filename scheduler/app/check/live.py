@@ -1,0 +1,261 @@
+"""`vane check --prometheus`: each query asked once, within the limits of `vane run`, and what rules make of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from scheduler.cluster.cache import Cache
+from scheduler.model.arrays import BoolArray
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
+from scheduler.model.signals import SignalColumn, SignalTable
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
+from scheduler.plugins.signals import rule_weight
+from scheduler.rules.reading import read_column, read_tripped
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
+from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.ingest import ingest
+from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryError
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.session import Series
+from scheduler.signals.columns.store import SignalStore
+from scheduler.signals.columns.trips import refused
+from scheduler.signals.effective import EffectiveWeight, effective_weights
+
+SHOWN_ORPHANS: Final = 3
+
+_CONCURRENCY: Final = 4
+_MAX_LOOKED_AT: Final = 20_000
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedSignal:
+    """One signal and what its server said.
+
+    duration_s
+        How long the query took, without the one for its lag.
+    n_nodes
+        Live nodes that get a value from it; None where that is no question, or where no node is known.
+    age_s
+        Of the newest samples.
+    orphans
+        Labels of some series that speak of nothing known; `strangers` are values of a node label that no node has.
+    """
+
+    signal: Signal
+    answer: SignalAnswer
+    duration_s: float
+    n_samples: int | None = None
+    n_nodes: int | None = None
+    age_s: float = 0.0
+    orphans: tuple[Mapping[str, str], ...] = ()
+    strangers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RuleNow:
+    """What one rule would do with these answers.
+
+    n_refused
+        Live nodes; None for a rule that refuses nothing, or whose verdict depends on the Pod.
+    """
+
+    rule: Rule
+    n_refused: int | None
+    depends_on_pod: bool
+    is_valve_open: bool
+    weight: EffectiveWeight | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """All that was found; `n_nodes` is None where no cluster could be read."""
+
+    signals: tuple[AskedSignal, ...]
+    rules: tuple[RuleNow, ...]
+    n_nodes: int | None
+
+    @property
+    def unanswered(self) -> tuple[AskedSignal, ...]:
+        return tuple(one for one in self.signals if one.answer.error)
+
+
+def check_live(
+    rules: RuleSet,
+    clients: Mapping[str, QueryClient],
+    cache: Cache | None,
+    fixed_weight: float,
+    clock: Clock = time.monotonic,
+) -> LiveReport:
+    """Ask for every signal that is not read from the cluster, and judge the nodes by the answers.
+
+    Parameters
+    ----------
+    clients
+        By the name of the server.
+    cache
+        The cluster with its nodes; None where it cannot be read.
+    fixed_weight
+        What the score plugins of the profile weigh together.
+    """
+    cluster = cache or Cache()
+    identity = cluster.identity() or NodeIdentity()
+    resolver = NodeResolver(identity)
+    asked = [signal for signal in rules.signals.values() if signal.built_in is None]
+    interview = _Interview(clients, resolver, clock)
+    with ThreadPoolExecutor(_CONCURRENCY) as pool:
+        heard = list(pool.map(interview.ask, asked))
+
+    store = SignalStore(clock)
+    store.add_identity(identity)
+    store.set_rules(rules)
+    for one in heard:
+        store.publish(one.answer)
+    now_s = clock()
+    table = store.freeze(NodeView(cluster.state.nodes), now_s)
+    snapshot = cluster.snapshot(table, now_s)
+    cluster_wide = _cluster_wide(heard)
+    weights = effective_weights(
+        rules.rules, fixed_weight, {rule.name: rule_weight(rule.weight, cluster_wide) for rule in rules.rules}
+    )
+    return LiveReport(
+        tuple(_judged(one, table, snapshot, resolver) for one in heard),
+        tuple(_rule_now(rule, rules, snapshot, weights.get(rule.name)) for rule in rules.rules),
+        None if cache is None else cluster.state.nodes.n_alive,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    signal: Signal
+    answer: SignalAnswer
+    duration_s: float = 0.0
+    result: QueryResult | None = None
+
+
+@dataclass(slots=True)
+class _Interview:
+    """Asks one signal after the other; a server that cannot be reached is not tried again."""
+
+    clients: Mapping[str, QueryClient]
+    resolver: NodeResolver
+    clock: Clock
+    unreachable: dict[str, QueryError] = field(default_factory=dict)
+
+    def ask(self, signal: Signal) -> _Heard:
+        asker = SignalAsker(signal, self.clock, lambda: 0.5)
+        client = self.clients.get(signal.server)
+        if client is None:
+            return _Heard(signal, asker.failure(QueryError(_no_address(signal.server)), 0))
+        if signal.server in self.unreachable:
+            return _Heard(signal, asker.failure(self.unreachable[signal.server], 0))
+        listener = _Listener(client, self.clock)
+        try:
+            answer = asker.ask(Asked(listener, lambda: self.resolver, 0))
+        except QueryError as error:
+            if isinstance(error, PrometheusUnreachable):
+                self.unreachable[signal.server] = error
+            answer = asker.failure(error, 0)
+        return _Heard(signal, answer, listener.duration_s, listener.first)
+
+
+class _Listener:
+    """A QueryClient that keeps the first answer and how long it took: what follows asks for the lag."""
+
+    def __init__(self, client: QueryClient, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._is_first = True
+        self.first: QueryResult | None = None
+        self.duration_s = 0.0
+
+    def query(self, expr: str, lookback_s: float | None = None) -> QueryResult:
+        if not self._is_first:
+            return self._client.query(expr, lookback_s)
+        self._is_first = False
+        begun_s = self._clock()
+        try:
+            self.first = self._client.query(expr, lookback_s)
+        finally:
+            self.duration_s = self._clock() - begun_s
+        return self.first
+
+
+def _cluster_wide(heard: Sequence[_Heard]) -> SignalTable:
+    """Return the signals of one number: they say what rules weigh, be there a cluster or none."""
+    return SignalTable(
+        columns={
+            one.signal.name: SignalColumn(one.signal, np.array([one.answer.value]), 0.0)
+            for one in heard
+            if one.answer.value is not None
+        }
+    )
+
+
+def _no_address(server: str) -> str:
+    if server:
+        return f"no server named {server!r}. Write its address into a --config file, under prometheus.servers"
+    return "no address. Write --prometheus URL"
+
+
+def _judged(heard: _Heard, table: SignalTable, snapshot: Snapshot, resolver: NodeResolver) -> AskedSignal:
+    signal, answer = heard.signal, heard.answer
+    if answer.error or heard.result is None:
+        return AskedSignal(signal, answer, heard.duration_s)
+    column = table.columns[signal.name]
+    n_nodes: int | None = None
+    strangers: tuple[str, ...] = ()
+    if signal.by in (ByKind.NODE, ByKind.LABEL):
+        n_nodes = int(np.count_nonzero(column.has_sample & snapshot.nodes.alive))
+    elif signal.by in (ByKind.GPU, ByKind.WORKLOAD):
+        n_nodes = answer.n_mapped
+    if signal.by is ByKind.LABEL:
+        codes, values = snapshot.nodes.label_codes(signal.label), snapshot.nodes.label_values(signal.label)
+        used = set() if codes is None else set(codes[snapshot.nodes.alive].tolist())
+        strangers = tuple(key for key in answer.by_label if values.get(key) not in used)
+    return AskedSignal(
+        signal,
+        answer,
+        heard.duration_s,
+        heard.result.n_samples,
+        n_nodes if resolver.identity.names else None,
+        column.age_s,
+        _orphans(signal, heard.result.series, resolver) if answer.drops.unmapped and resolver.identity.names else (),
+        strangers if resolver.identity.names else (),
+    )
+
+
+def _orphans(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> tuple[Mapping[str, str], ...]:
+    """Return the labels of the first series that name nothing known."""
+    looked_at = islice(series, _MAX_LOOKED_AT)
+    orphans = (one.metric for one in looked_at if ingest(signal, [one], resolver).drops.unmapped)
+    return tuple(islice(orphans, SHOWN_ORPHANS))
+
+
+def _rule_now(rule: Rule, rules: RuleSet, snapshot: Snapshot, weight: EffectiveWeight | None) -> RuleNow:
+    signal = rules.signals.get(rule.signal)
+    depends = rule.label_match is not None or (signal is not None and signal.depends_on_pod)
+    is_open = rule.name in snapshot.signals.open_valves
+    n_refused = None if depends or rule.filter is None else int(np.count_nonzero(_refused(rule, snapshot)))
+    return RuleNow(rule, n_refused, depends, is_open, weight)
+
+
+def _refused(rule: Rule, snapshot: Snapshot) -> BoolArray:
+    """Return bool (n_rows,), True where the rule refuses a live node by its limits or for lack of a sample."""
+    if rule.filter is None:
+        raise ValueError(f"rule {rule.name!r} has no filter")
+    nothing = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
+    tripped, column = read_tripped(rule, None, snapshot), read_column(rule, None, snapshot)
+    has_sample = nothing if column is None else column.has_sample
+    return refused(rule.filter, nothing if tripped is None else tripped, has_sample) & snapshot.nodes.alive

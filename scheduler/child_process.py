@@ -1,0 +1,33 @@
+"""Programs that are started on this machine: they end with us, however we end, and listen on a free port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+# Runs in the child before the program replaces it: the kernel then ends it in order when its parent is killed, and
+# nothing is left behind.
+_END_WITH_PARENT: Final = """
+import os, signal, sys
+if sys.platform == "linux":
+    import ctypes
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+    if os.getppid() != int(sys.argv[1]):
+        sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def ending_with_us(argv: Sequence[str]) -> list[str]:
+    """Return the command that runs a program, named by its path, for as long as this process lives."""
+    return [sys.executable, "-c", _END_WITH_PARENT, str(os.getpid()), *argv]
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now; `vane run` takes 0 for not serving at all."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

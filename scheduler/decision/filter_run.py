@@ -1,0 +1,112 @@
+"""FilterRun: the Filter plugins of one attempt, to be asked about any rows, as things are or as they might be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from scheduler.errors import PluginError
+from scheduler.framework.diagnosis import Refusal
+from scheduler.framework.observer import SUCCESS, Observer
+from scheduler.framework.plugin import FilterPlugin, Tally
+from scheduler.framework.plugin_answers import filter_fault, raised, rejections
+from scheduler.framework.status import Code, Rejection
+from scheduler.model.arrays import BoolArray, Rows
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+
+ALL_ROWS = slice(None)
+
+
+class FilterRun:
+    """The plugins that PreFilter did not switch off, with PreFilter's states by plugin."""
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        plugins: Sequence[FilterPlugin],
+        states: Mapping[str, object],
+        observer: Observer,
+    ) -> None:
+        self.pod = pod
+        self.snapshot = snapshot
+        self.plugins = plugins
+        self.states = states
+        self.counting = [plugin for plugin in plugins if _counts(plugin)]
+        self._observer = observer
+
+    def filter(self, rows: Rows, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
+        """Return who of `standing`, bool (len(rows),), passes; `refusals` gets why the others do not."""
+        for plugin in self.plugins:
+            found = self.ask(plugin, self.states.get(plugin.name), self.snapshot, rows, standing.shape)
+            self._observer.ran("Filter", plugin.name, SUCCESS)
+            standing = sifted(plugin.name, found, standing, refusals)
+        return standing
+
+    def ask(
+        self, plugin: FilterPlugin, state: object, snapshot: Snapshot, rows: Rows, shape: tuple[int, ...]
+    ) -> list[Rejection]:
+        """Return one plugin's rejections among `rows`; the masks have `shape`."""
+        try:
+            found = plugin.filter(state, self.pod, snapshot, rows)
+            return rejections(plugin, found, shape)
+        except PluginError:
+            raise
+        except Exception as error:  # a plugin's fault fails this attempt only
+            raise raised(plugin, "Filter", error) from error
+
+    def tally(self, plugin: FilterPlugin, pods: Sequence[PodInfo]) -> Tally | None:
+        """Return one plugin's tally of some Pods."""
+        try:
+            return plugin.tally(self.states.get(plugin.name), self.pod, self.snapshot, pods)
+        except Exception as error:  # a plugin's fault fails this attempt only
+            raise raised(plugin, "Filter", error) from error
+
+    def counted(
+        self, plugins: Sequence[FilterPlugin], states: Mapping[str, object], pod: PodInfo, row: int, sign: int
+    ) -> Mapping[str, object]:
+        """Return PreFilter's states once `pod` has been placed on `row` (sign 1) or removed from it (-1).
+
+        Those of some plugins of `counting`; the others' stay as they are.
+        """
+        if not plugins:
+            return states
+        changed: dict[str, object] = dict(states)
+        for plugin in plugins:
+            count = plugin.add_pod if sign > 0 else plugin.remove_pod
+            try:
+                changed[plugin.name] = count(states.get(plugin.name), pod, row, self.snapshot)
+            except Exception as error:  # a plugin's fault fails this attempt only
+                raise raised(plugin, "Filter", error) from error
+        return changed
+
+    def rivals(self, node_name: str) -> list[PodInfo]:
+        """Return the Pods nominated to a node that this Pod may not push aside."""
+        nominated = self.snapshot.nominated.get(node_name, {})
+        return [pod for pod in nominated.values() if pod.uid != self.pod.uid and pod.priority >= self.pod.priority]
+
+
+def _counts(plugin: FilterPlugin) -> bool:
+    kind, base = type(plugin), FilterPlugin
+    return kind.add_pod is not base.add_pod or kind.remove_pod is not base.remove_pod
+
+
+def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
+    """Return who still stands after one plugin's rejections, and append what it refused to `refusals`.
+
+    Raises
+    ------
+    PluginError
+        It told a fault about one of `standing`.
+    """
+    if not found:
+        return standing
+    survivors = standing.copy()
+    for rejection in found:
+        mask = rejection.mask & standing
+        if mask.any():
+            if rejection.code is Code.ERROR:
+                raise filter_fault(plugin, rejection.reason)
+            refusals.append(Refusal(plugin, rejection.code, rejection.reason, mask, rejection.rule))
+            survivors &= ~mask
+    return survivors

@@ -1,0 +1,173 @@
+"""The score phase: PreScore, Score, NormalizeScore, weights, the choice.
+
+Arithmetic is integer: a contribution is rint(1000 · weight · score) thousandths as int64, and the total is
+their sum, so that parts add up exactly and a replay on another CPU is equal. Weights that terms bring are capped first
+(`framework.shares`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from scheduler.decision.decision import WeighedTerm
+from scheduler.errors import PluginError
+from scheduler.framework.observer import SUCCESS, Observer
+from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
+from scheduler.framework.plugin_answers import check_range, raised, score_terms, scores, term_share, term_weight
+from scheduler.framework.profile import Profile
+from scheduler.framework.status import Code, ScoreTerm, Status
+from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows, read_only
+from scheduler.model.hashing import mix64
+from scheduler.model.pods import PodInfo
+from scheduler.model.running_sum import RunningSum
+from scheduler.model.snapshot import Snapshot
+from scheduler.rules.share_cap import capped_weights
+
+THOUSANDTHS = 1000
+
+PluginTerm = tuple[ScorePlugin, ScoreTerm]
+
+
+def score_phase(
+    pod: PodInfo,
+    snapshot: Snapshot,
+    profile: Profile,
+    feasible: IntArray,
+    states: Mapping[str, object],
+    observer: Observer,
+) -> tuple[tuple[WeighedTerm, ...], IntArray]:
+    """Return every term over the feasible rows and their int64 sum in thousandths."""
+    rows: Rows = slice(None) if len(feasible) == snapshot.nodes.n_rows else feasible
+    scored, skipped = _run_prescore(pod, snapshot, profile, rows, observer)
+    observer.lap("PreScore", SUCCESS)
+    terms: list[WeighedTerm] = []
+    bringing: list[PluginTerm] = []
+    for plugin, weight in profile.score:
+        if plugin.name in skipped:
+            continue
+        state = scored[plugin.name] if plugin.name in scored else states.get(plugin.name)
+        found = _call_score(plugin, state, pod, snapshot, rows)
+        if plugin.brings_weights:
+            bringing += [(plugin, term) for term in found]
+        else:
+            terms += [weigh(plugin, term, term_weight(plugin, term, weight), snapshot, rows) for term in found]
+        observer.ran("Score", plugin.name, SUCCESS)
+    weights = capped(bringing, profile.fixed_weight)
+    terms += [weigh(plugin, term, own, snapshot, rows) for (plugin, term), own in zip(bringing, weights, strict=True)]
+    observer.lap("Score", SUCCESS)
+    sums = snapshot.memo.get(("sums of terms", profile.scheduler_name), (), RunningSum)
+    return tuple(terms), _sum(terms, len(feasible), rows, sums)
+
+
+def _sum(terms: Sequence[WeighedTerm], n_feasible: int, rows: Rows, sums: RunningSum) -> IntArray:
+    total: IntArray = np.zeros(n_feasible, dtype=np.int64)
+    for term in terms:
+        if not term.is_column:
+            total += term.contribution_column
+    columns = [term.contribution_column for term in terms if term.is_column]
+    if columns:
+        total += sums.of(columns)[rows]
+    return total
+
+
+def choose(total: IntArray, feasible: IntArray, name_hash: HashArray, seed: int) -> tuple[int, IntArray]:
+    """Return the chosen row and all rows that share the highest total.
+
+    Among equals the smallest mix64(node hash ^ seed) wins: independent of node order and replica.
+    """
+    best = feasible[total == total.max()]
+    if len(best) == 1:
+        return int(best[0]), best
+    lots = mix64(name_hash[best] ^ np.uint64(seed))
+    return int(best[np.argmin(lots)]), best
+
+
+def _run_prescore(
+    pod: PodInfo, snapshot: Snapshot, profile: Profile, rows: Rows, observer: Observer
+) -> tuple[dict[str, object], set[str]]:
+    states: dict[str, object] = {}
+    skipped: set[str] = set()
+    for plugin in profile.prescore:
+        result = _call_prescore(plugin, pod, snapshot, rows)
+        observer.ran("PreScore", plugin.name, result.code.label if isinstance(result, Status) else SUCCESS)
+        if not isinstance(result, Status):
+            states[plugin.name] = result
+        elif result.code is Code.SKIP:
+            skipped.add(plugin.name)
+        else:
+            message = f'running PreScore plugin "{plugin.name}": {", ".join(result.reasons)}'
+            raise PluginError(plugin.name, "PreScore", message)
+    return states, skipped
+
+
+def _call_prescore(plugin: PreScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> object | Status:
+    try:
+        return plugin.prescore(pod, snapshot, rows)
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise raised(plugin, "PreScore", error) from error
+
+
+def _call_score(
+    plugin: ScorePlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows
+) -> Sequence[ScoreTerm]:
+    try:
+        return score_terms(plugin, plugin.score(state, pod, snapshot, rows))
+    except PluginError:
+        raise
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise raised(plugin, "Score", error) from error
+
+
+def capped(bringing: Sequence[PluginTerm], fixed_weight: float) -> list[float]:
+    """Return the weight of each term that brings one of its own, none above its share."""
+    for plugin, term in bringing:
+        if not term.is_column:
+            raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns no column for {term.name!r}')
+    written = [term_weight(plugin, term, None) for plugin, term in bringing]
+    return capped_weights(fixed_weight, written, [term_share(plugin, term) for plugin, term in bringing])
+
+
+def weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapshot, rows: Rows) -> WeighedTerm:
+    """Return a term with the weight that it has in this decision."""
+    written, n_rows = weight if term.weight is None else float(term.weight), snapshot.nodes.n_rows
+    values: IntArray | FloatArray = term.values
+    if not term.is_column:
+        values = _normalized(plugin, term, n_rows if isinstance(rows, slice) else len(rows))
+        column, rows = _contribution(values, weight), slice(None)
+    else:
+        # What is known of a column has been checked.
+        column = snapshot.memo.get(
+            ("contribution", plugin.name, term.name, weight, n_rows),
+            (values,),
+            lambda: _checked_contribution(plugin, values, weight, n_rows),
+        )
+    return WeighedTerm(
+        plugin.name, term.name, weight, term.values, values, column, rows, term.is_column, written, term.max_share
+    )
+
+
+def _normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArray | FloatArray:
+    scores(plugin, term.values, n_feasible)
+    try:
+        normalized = plugin.normalize(term)
+    except Exception as error:  # a plugin's fault fails this attempt only
+        raise raised(plugin, "NormalizeScore", error) from error
+    values = scores(plugin, normalized, n_feasible, "NormalizeScore")
+    check_range(plugin, values)
+    return values
+
+
+def _checked_contribution(plugin: ScorePlugin, found: object, weight: float, n_rows: int) -> IntArray:
+    values = scores(plugin, found, n_rows)
+    check_range(plugin, values)
+    return read_only(_contribution(values, weight))
+
+
+def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:
+    if values.dtype == np.int64 and weight.is_integer():
+        # The same without a detour over floats: whole scores and weights have no fractions to round.
+        return values.astype(np.int64, copy=False) * (THOUSANDTHS * int(weight))
+    rounded: IntArray = np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)
+    return rounded

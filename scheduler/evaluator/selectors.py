@@ -1,0 +1,119 @@
+"""Selectors: which series, and which of their samples at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+import promql_parser as ast
+
+from scheduler.evaluator.patterns import compile_pattern
+from scheduler.evaluator.store import Series, SeriesStore, Times, is_stale
+from scheduler.evaluator.values import NAME, Floats, Labels, UnsupportedPromQLError
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_STALE: Final = np.array([True])
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When an expression is evaluated, in Unix milliseconds.
+
+    start_ms, end_ms
+        What `@ start()` and `@ end()` mean: the ends of a range query, `at_ms` for any other.
+    """
+
+    at_ms: int
+    lookback_ms: int
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The samples of one series after `start_ms` up to and with `end_ms`: at least one, without stale markers."""
+
+    labels: Labels
+    times: Times
+    values: Floats
+    start_ms: int
+    end_ms: int
+
+
+def select_latest(
+    store: SeriesStore, selector: ast.VectorSelector, moment: Moment
+) -> Iterator[tuple[Labels, int, float]]:
+    """Yield labels, time in milliseconds and value of each series' latest sample within the lookback."""
+    ref_ms = reference_ms(selector, moment)
+    for series in _series_of(store, selector):
+        times, values = series.samples()
+        i = int(np.searchsorted(times, ref_ms, side="right")) - 1
+        if i < 0 or times[i] <= ref_ms - moment.lookback_ms or is_stale(values[i : i + 1])[0]:
+            continue
+        yield series.labels, int(times[i]), float(values[i])
+
+
+def select_windows(store: SeriesStore, selector: ast.MatrixSelector, moment: Moment) -> Iterator[Window]:
+    """Yield the samples of each series that has any within the range."""
+    end_ms = reference_ms(selector.vector_selector, moment)
+    start_ms = end_ms - selector.range // _MILLISECOND
+    for series in _series_of(store, selector.vector_selector):
+        times, values = series.samples()
+        first, behind = np.searchsorted(times, (start_ms, end_ms), side="right")
+        times, values = times[first:behind], values[first:behind]
+        stale = is_stale(values)
+        if stale.any():
+            times, values = times[~stale], values[~stale]
+        if len(times):
+            yield Window(series.labels, times, values, start_ms, end_ms)
+
+
+def matchers_of(selector: ast.VectorSelector) -> list[tuple[str, str, str]]:
+    """Return the matchers as (label, operator, value), the metric name among them."""
+    found = [
+        (matcher.name, _OPERATORS[str(matcher.op).rpartition(".")[2]], matcher.value)
+        for matcher in selector.matchers.matchers
+    ]
+    return [*found, (NAME, "=", selector.name)] if selector.name else found
+
+
+_OPERATORS: Final = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
+
+
+def _series_of(store: SeriesStore, selector: ast.VectorSelector) -> list[Series]:
+    matchers = matchers_of(selector)
+    name = next((value for label, operator, value in matchers if label == NAME and operator == "=" and value), None)
+    tests = [_test(label, operator, value) for label, operator, value in matchers]
+    return store.select(name, lambda labels: all(test(labels) for test in tests))
+
+
+def _test(label: str, operator: str, value: str) -> Callable[[Labels], bool]:
+    """Return a matcher; a label that is not there is empty to it."""
+    if operator == "=":
+        return lambda labels: labels.get(label, "") == value
+    if operator == "!=":
+        return lambda labels: labels.get(label, "") != value
+    pattern, wanted = compile_pattern(value), operator == "=~"
+    return lambda labels: (pattern.fullmatch(labels.get(label, "")) is not None) is wanted
+
+
+def reference_ms(selector: ast.VectorSelector | ast.SubqueryExpr, moment: Moment) -> int:
+    """Return the time that a selector or subquery looks at, by its `@` and `offset`."""
+    ref_ms = moment.at_ms if selector.at is None else _at_ms(selector.at, moment)
+    return ref_ms - (selector.offset // _MILLISECOND if selector.offset else 0)
+
+
+def _at_ms(modifier: Any, moment: Moment) -> int:
+    if modifier.type == ast.AtModifierType.Start:
+        return moment.start_ms
+    if modifier.type == ast.AtModifierType.End:
+        return moment.end_ms
+    try:
+        at: datetime = modifier.at
+    except (ValueError, OverflowError) as error:
+        raise UnsupportedPromQLError("AtModifier", f"a time that is no date: {error}") from error
+    return (at - _EPOCH) // _MILLISECOND

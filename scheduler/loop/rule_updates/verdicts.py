@@ -1,0 +1,97 @@
+"""What rules refuse now, and whom a change of that brings back: signals and rule sets as they arrive."""
+
+from __future__ import annotations
+
+import logging
+
+from scheduler.cluster.cache import Cache
+from scheduler.cluster.queue import SchedulingQueue
+from scheduler.framework.events import rules_reloaded, signals_refreshed
+from scheduler.kube.binder.messages import EventRequest, PodRef
+from scheduler.loop.ports import Binder
+from scheduler.loop.rule_updates.filled_nodes import FilledNodes
+from scheduler.model.rules import RuleSet
+from scheduler.model.tenants import concerned, reassigned
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.columns.store import SignalStore
+
+log = logging.getLogger(__name__)
+
+_NOTE_LIMIT = 1000
+
+
+class Verdicts:
+    """Puts answers and rule sets in force, and requeues the Pods that may be free now."""
+
+    def __init__(
+        self,
+        signals: SignalStore,
+        queue: SchedulingQueue,
+        cache: Cache,
+        binder: Binder,
+        own_pod: PodRef,
+        scheduler_name: str,
+    ) -> None:
+        self._signals = signals
+        self._filled = FilledNodes(signals, cache)
+        self._queue = queue
+        self._binder = binder
+        self._own_pod = own_pod
+        self._scheduler_name = scheduler_name
+        self._asked: set[str] = set()
+
+    def unanswered(self) -> frozenset[str]:
+        """The signals that have not had a single answer yet."""
+        return frozenset(name for name in self._signals.rules.asked if self._signals.answer(name) is None)
+
+    def all_asked(self) -> bool:
+        """Whether every signal has been asked at least once, with or without success."""
+        return self._asked >= self._signals.rules.asked.keys()
+
+    def answered(self, answer: SignalAnswer, now_s: float) -> None:
+        self._asked.add(answer.signal)
+        self._filled.look(now_s, answer.signal)
+        changed = self._signals.publish(answer) | self._filled.freed_by_answer(answer.signal, now_s)
+        changed = concerned(self._signals.rules, changed)
+        if changed:
+            self._queue.on_event(signals_refreshed(changed), now_s)
+
+    def loaded(self, rules: RuleSet, now_s: float) -> None:
+        """Swap the rule set; Pods that a changed rule had refused come back at once."""
+        old = self._signals.rules
+        changed = concerned(rules, concerned(old, self._signals.set_rules(rules))) | reassigned(old, rules)
+        self._signals.learned.keep(rules.signals)
+        log.info("rules are in force", extra={"generation": rules.generation, "rules": len(rules.rules)})
+        if changed:
+            self._queue.on_event(rules_reloaded(changed), now_s)
+
+    def look_after(self, now_s: float) -> None:
+        """Do what no message brings: signals that have become absent, valves that opened or closed in a cycle."""
+        self._filled.look(now_s)
+        changed = concerned(self._signals.rules, self._signals.expire(now_s))
+        if changed:
+            log.warning("signals have become absent", extra={"rules": sorted(changed)})
+            self._queue.on_event(signals_refreshed(changed), now_s)
+        bounds = {bound.name for tenant in self._signals.rules.tenants for bound in tenant.bounds}
+        for change in self._signals.drain_valve_changes():
+            if change.rule in bounds:
+                state = "in doubt: its tenant has 100 %" if change.is_open else "well again"
+                log.warning("the samples behind a bound of a tenant are %s", state, extra={"bound": change.rule})
+                continue
+            state = "opened: the rule only scores" if change.is_open else "closed: the rule refuses again"
+            log.warning("the valve of a rule has %s", state, extra={"rule": change.rule, "reason": change.reason})
+
+    def reload_refused(self, message: str) -> None:
+        """Say loudly that a reload failed; the rules in force stay."""
+        log.error("the rule files were not loaded; the previous rules stay in force: %s", message)
+        note = f"the previous rules stay in force: {message}"
+        self._binder.event(
+            EventRequest(
+                pod=self._own_pod,
+                scheduler_name=self._scheduler_name,
+                type="Warning",
+                reason="RulesReloadFailed",
+                action="Reloading",
+                note=note if len(note) <= _NOTE_LIMIT else note[:_NOTE_LIMIT] + " ...",
+            )
+        )

@@ -1,0 +1,359 @@
+"""InterPodAffinity: nodes chosen by the Pods that run there, and by what those Pods say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from scheduler.errors import InvalidObjectError
+from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.intree_args import InterPodAffinityArgs
+from scheduler.framework.matching_pods import Clause, Match, MatchingPods
+from scheduler.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Tally,
+)
+from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
+from scheduler.model.affinity_terms import AffinityTerm
+from scheduler.model.arrays import BoolArray, CodeArray, IntArray, Rows
+from scheduler.model.label_selectors import Selector
+from scheduler.model.labels import ABSENT
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
+from scheduler.model.workloads import Namespace
+from scheduler.plugins.inter_pod_affinity.carried_terms import CarriedTerms, Role, Subject
+from scheduler.plugins.inter_pod_affinity.hints import node_may_help, own_labels_may_help, pod_may_help
+
+REASON_AFFINITY = "node(s) didn't match pod affinity rules"
+REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
+REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+@dataclass(frozen=True, slots=True)
+class _Domains:
+    """Pods by the value of one topology key.
+
+    `codes` is int32 (n_rows,), ABSENT where a node lacks the key; `sums` is int64 (n_values + 1,) by code, and what
+    ABSENT finds there is 0; `moved` holds what came or went since, by code. `gone`, int64 (n_rows,), is how many each
+    row misses that no other row does.
+    """
+
+    codes: CodeArray
+    sums: IntArray
+    total: int
+    moved: Mapping[int, int] = field(default_factory=dict)
+    gone: IntArray | None = None
+
+    def at(self, rows: Rows) -> IntArray:
+        """Return int64 (len(rows),): the Pods in each node's domain, 0 where it has none."""
+        codes = self.codes[rows]
+        found: IntArray = self.sums[codes]
+        for code, n in self.moved.items():
+            found[codes == code] += n
+        if self.gone is not None:
+            found -= self._gone_from(rows, self.gone)
+        return found
+
+    def is_nowhere(self, rows: Rows) -> BoolArray:
+        """Return bool (len(rows),): from where each node sees it, there are no Pods in any domain."""
+        codes = self.codes[rows]
+        totals = np.full(len(codes), self.total, dtype=np.int64)
+        if self.gone is not None:
+            totals -= self._gone_from(rows, self.gone)
+        is_nowhere: BoolArray = totals == 0
+        return is_nowhere
+
+    def _gone_from(self, rows: Rows, gone: IntArray) -> IntArray:
+        here: IntArray = np.where(self.codes[rows] == ABSENT, 0, gone[rows])
+        return here
+
+    def plus(self, row: int, n: int) -> _Domains:
+        """Return it with `n` more Pods on a row."""
+        code = int(self.codes[row])
+        if code == ABSENT:
+            return self
+        return replace(self, total=self.total + n, moved={**self.moved, code: self.moved.get(code, 0) + n})
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What Filter asks, over all nodes: `near` is about Pods that match all required terms, a Domains per term.
+
+    `away` is about Pods that match one required anti-affinity term each, `existing` about Pods whose own anti-affinity
+    means this one, by topology key.
+    """
+
+    pod: PodInfo
+    namespace_labels: Mapping[str, str]
+    wanted: Match
+    near: tuple[_Domains, ...]
+    avoided: tuple[Match, ...]
+    away: tuple[_Domains, ...]
+    existing: Mapping[str, _Domains]
+
+    def means(self, term: AffinityTerm) -> bool:
+        """Return whether a placed Pod's term is about the Pod to place."""
+        return term.matches(self.pod.namespace, self.pod.labels, self.namespace_labels)
+
+    def is_first(self, rows: Rows) -> BoolArray:
+        """Return bool (len(rows),): nobody anywhere matches but the Pod itself.
+
+        It may begin a group that wants to be together.
+        """
+        first: BoolArray = np.full(len(self.near[0].codes[rows]), self.wanted.holds(self.pod))
+        for one in self.near:
+            first &= one.is_nowhere(rows)
+        return first
+
+    def without(self, gone: IntArray) -> _State:
+        """Return the state in which each row misses Pods, int64 (n_counts, n_rows), in the order of the tally."""
+        columns = iter(gone)
+        near = next(columns) if self.near else None
+        return replace(
+            self,
+            near=tuple(replace(one, gone=near) for one in self.near),
+            away=tuple(replace(one, gone=next(columns)) for one in self.away),
+            existing={key: replace(one, gone=next(columns)) for key, one in self.existing.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Pull:
+    """What one topology key adds to the scores: codes as in _Domains, int64 sums of weights by code."""
+
+    codes: CodeArray
+    sums: IntArray
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Refuses nodes by required (anti-)affinity, the Pod's own and that of placed Pods; scores the preferred terms.
+
+    A term's domain is all nodes that share a value of its topology key; Pods are counted on rows as they come, and
+    summed by domain in the cycle.
+
+    Source: kube-scheduler v1.37 interpodaffinity/{filtering,scoring,plugin}.go (behaviour).
+    """
+
+    indexes = (MatchingPods, CarriedTerms)
+    kinds = ("Namespace",)
+
+    Args = InterPodAffinityArgs
+
+    def __init__(self, args: InterPodAffinityArgs | None = None) -> None:
+        given = args or InterPodAffinityArgs()
+        self._hard_weight = given.hard_pod_affinity_weight
+        self._ignores_existing = given.ignore_preferred_terms_of_existing_pods
+
+    def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
+        terms, nodes = pod.affinity_terms, snapshot.nodes
+        if terms.faults:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"parsing pod: {terms.problem}",))
+        namespace_labels = _namespace_labels(pod, snapshot)
+        carried = snapshot.index(CarriedTerms).about(Subject.of(pod, namespace_labels), nodes.n_rows)
+        keeping_away = {
+            key: _domains(key, counts[0], nodes) for (role, key), counts in carried.items() if role is Role.KEEPS_AWAY
+        }
+        existing = {key: domains for key, domains in keeping_away.items() if domains.total}
+        if not (existing or terms.required or terms.required_anti):
+            return SKIP
+        matching = snapshot.index(MatchingPods)
+        wanted = Match(tuple(_clause(term, snapshot) for term in terms.required))
+        avoided = tuple(Match((_clause(term, snapshot),)) for term in terms.required_anti)
+        pairs = zip(terms.required_anti, avoided, strict=True)
+        return PreFilterResult(
+            _State(
+                pod,
+                namespace_labels,
+                wanted,
+                tuple(
+                    _domains(term.topology_key, matching.on_rows(wanted, nodes.n_rows), nodes)
+                    for term in terms.required
+                ),
+                avoided,
+                tuple(
+                    _domains(term.topology_key, matching.on_rows(match, nodes.n_rows), nodes) for term, match in pairs
+                ),
+                existing,
+            )
+        )
+
+    def filter(self, state: _State, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        """Return at most one refusal of each node: as in kube-scheduler only the first is told."""
+        standing = np.ones(len(snapshot.nodes.alive[rows]), dtype=np.bool_)
+        found: list[Rejection] = []
+        if state.near:
+            near = standing.copy()
+            for one in state.near:
+                near &= one.codes[rows] != ABSENT
+            together = np.logical_and.reduce([one.at(rows) > 0 for one in state.near])
+            near &= together | state.is_first(rows)
+            found.append(Rejection(~near, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, REASON_AFFINITY))
+            standing = near
+        for domains, reason in ((state.away, REASON_ANTI_AFFINITY), (state.existing.values(), REASON_EXISTING)):
+            if not domains:
+                continue
+            refused = np.zeros(len(standing), dtype=np.bool_)
+            for one in domains:
+                refused |= one.at(rows) > 0
+            refused &= standing
+            found.append(Rejection(refused, Code.UNSCHEDULABLE, reason))
+            standing = standing & ~refused
+        return found
+
+    def add_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+        return _moved(state, pod, row, 1, snapshot.nodes)
+
+    def remove_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+        return _moved(state, pod, row, -1, snapshot.nodes)
+
+    def tally(self, state: _State, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
+        """Count the Pods that `near`, `away` and `existing` are about, in this order."""
+        nodes, matching = snapshot.nodes, snapshot.index(MatchingPods)
+        carried = [_keys_about(state, one) for one in pods]
+        nobody: IntArray = np.zeros(nodes.n_rows, dtype=np.int64)
+        new = {key: _domains(key, nobody, nodes) for keys in carried for key in keys if key not in state.existing}
+        state = replace(state, existing={**state.existing, **new})
+        meant = [*([state.wanted] if state.near else []), *state.avoided]
+        subject = Subject.of(pod, state.namespace_labels, below=pod.priority)
+        about = snapshot.index(CarriedTerms).about(subject, nodes.n_rows)
+        keeping = (about.get((Role.KEEPS_AWAY, key)) for key in state.existing)
+        each = [[int(match.holds(one)) for one in pods] for match in meant]
+        each += [[keys.count(key) for keys in carried] for key in state.existing]
+        below = [matching.on_rows(replace(match, below=pod.priority), nodes.n_rows) for match in meant]
+        below += [nobody if counts is None else counts[0] for counts in keeping]
+        return Tally(np.array(each, dtype=np.int64), np.stack(below), state.without)
+
+    def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[_Pull, ...] | Status:
+        """Return the pulls of all topology keys; InvalidObjectError for terms that cannot be read fails the attempt."""
+        terms, nodes = pod.affinity_terms, snapshot.nodes
+        if terms.faults:
+            raise InvalidObjectError(f"failed to parse pod: {terms.problem}")
+        if self._ignores_existing and not terms.preferred:
+            return SKIP
+        pulls: dict[str, IntArray] = {}
+
+        def pull(key: str, counts: IntArray, weights: IntArray) -> None:
+            both = pulls.get(key)
+            if both is None:
+                both = pulls[key] = np.zeros((2, nodes.n_rows), dtype=np.int64)
+            both[0] += counts
+            both[1] += weights
+
+        matching = snapshot.index(MatchingPods)
+        for one in terms.preferred:
+            counts = matching.on_rows(Match((_clause(one.term, snapshot),)), nodes.n_rows)
+            pull(one.term.topology_key, counts, counts * one.weight)
+        subject = Subject.of(pod, _namespace_labels(pod, snapshot))
+        for (role, key), sums in snapshot.index(CarriedTerms).about(subject, nodes.n_rows).items():
+            if role is Role.PREFERS:
+                pull(key, sums[0], sums[1])
+            elif role is Role.DRAWS and self._hard_weight:
+                pull(key, sums[0], sums[1] * self._hard_weight)
+        found = (_pull(key, both, nodes) for key, both in pulls.items())
+        return tuple(one for one in found if one is not None) or SKIP
+
+    def score(self, state: tuple[_Pull, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        """Return the sum of the weights in each node's domains; it may be negative."""
+        raw = np.zeros(len(snapshot.nodes.alive[rows]), dtype=np.int64)
+        for one in state:
+            raw += one.sums[one.codes[rows]]
+        return (ScoreTerm(self.name, raw),)
+
+    def normalize(self, term: ScoreTerm) -> IntArray:
+        """Spread the values over 0..100; in floating point and cut, since kube-scheduler does so."""
+        values = term.values
+        least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+        if greatest == least:
+            return np.zeros(len(values), dtype=np.int64)
+        shares = (values - least).astype(np.float64) / float(greatest - least)
+        return (MAX_NODE_SCORE * shares).astype(np.int64)
+
+    def events(self) -> Sequence[EventInterest]:
+        placed = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        return (
+            EventInterest(Resource.ASSIGNED_POD, placed, pod_may_help),
+            EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL, own_labels_may_help),
+            EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, node_may_help),
+        )
+
+
+def _namespace_labels(pod: PodInfo, snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the labels of the Pod's namespace, none where there is no such object."""
+    namespace = snapshot.catalog.get(Namespace, pod.namespace)
+    return {} if namespace is None else namespace.metadata.labels or {}
+
+
+def _clause(term: AffinityTerm, snapshot: Snapshot) -> Clause:
+    """Return whom a term of the Pod to place means: its namespace selector becomes the names of those there are."""
+    selector = term.namespace_selector
+    if selector.is_everything:
+        return Clause(None, term.selector)
+    if selector.is_nothing:
+        return Clause(term.namespaces, term.selector)
+    key = ("namespaces that match", selector, snapshot.catalog.generation(Namespace))
+    return Clause(term.namespaces | snapshot.memo.get(key, (), lambda: _namespaces(selector, snapshot)), term.selector)
+
+
+def _namespaces(selector: Selector, snapshot: Snapshot) -> frozenset[str]:
+    found = (one.metadata for one in snapshot.catalog.all(Namespace))
+    return frozenset(one.name for one in found if selector.matches(one.labels or {}))
+
+
+def _codes(key: str, nodes: NodeView) -> CodeArray:
+    codes = nodes.label_codes(key)
+    return np.full(nodes.n_rows, ABSENT, dtype=np.int32) if codes is None else codes.astype(np.int32, copy=False)
+
+
+def _by_value(amounts: IntArray, codes: CodeArray, n_values: int) -> IntArray:
+    """Return int64 (n_values + 1,): sums of (n_rows,) amounts by code, 0 at the end, where ABSENT points to."""
+    rows = np.flatnonzero(amounts)
+    here = codes[rows]
+    has_key = here != ABSENT
+    # Weights make bincount add in floating point: exact below 2**53, far beyond weight times Pods.
+    sums = np.bincount(here[has_key], weights=amounts[rows][has_key], minlength=n_values + 1)
+    return sums.astype(np.int64)
+
+
+def _domains(key: str, counts: IntArray, nodes: NodeView) -> _Domains:
+    codes = _codes(key, nodes)
+    sums = _by_value(counts, codes, len(nodes.label_values(key)))
+    return _Domains(codes, sums, int(sums.sum()))
+
+
+def _pull(key: str, both: IntArray, nodes: NodeView) -> _Pull | None:
+    """Return what a key adds; None where no Pod with a term, or meant by one, is on a node that has the key."""
+    codes, n_values = _codes(key, nodes), len(nodes.label_values(key))
+    if not (both[0][codes != ABSENT]).any():
+        return None
+    return _Pull(codes, _by_value(both[1], codes, n_values))
+
+
+def _keys_about(state: _State, pod: PodInfo) -> list[str]:
+    """Return the topology keys of a placed Pod's anti-affinity terms that mean the Pod to place."""
+    return [term.topology_key for term in pod.affinity_terms.required_anti if state.means(term)]
+
+
+def _moved(state: _State, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _State:
+    """Return the state after a Pod has come to a row (n 1) or left it (n -1)."""
+    is_near = bool(state.near) and state.wanted.holds(pod)
+    is_avoided = [match.holds(pod) for match in state.avoided]
+    keys = _keys_about(state, pod)
+    if not (is_near or any(is_avoided) or keys):
+        return state
+    existing = dict(state.existing)
+    for key in keys:
+        known = existing.get(key) or _domains(key, np.zeros(nodes.n_rows, dtype=np.int64), nodes)
+        existing[key] = known.plus(row, n)
+    return replace(
+        state,
+        near=tuple(one.plus(row, n) for one in state.near) if is_near else state.near,
+        away=tuple(one.plus(row, n) if hit else one for one, hit in zip(state.away, is_avoided, strict=True)),
+        existing=existing,
+    )

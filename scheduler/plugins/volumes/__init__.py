@@ -1,0 +1,1 @@
+"""The plugins of volumes: VolumeBinding, VolumeRestrictions, VolumeZone, NodeVolumeLimits, and what they share."""

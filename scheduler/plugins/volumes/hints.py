@@ -1,0 +1,59 @@
+"""Queueing hints of VolumeBinding: which changes may help a Pod that it refused.
+
+Source: kube-scheduler v1.37 volumebinding/volume_binding.go (behaviour).
+"""
+
+from __future__ import annotations
+
+from scheduler.framework.events import ClusterEvent, QueueingHint
+from scheduler.model.pods import PodInfo
+from scheduler.model.volumes import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from scheduler.plugins.volumes.claims import claim_uses
+from scheduler.plugins.volumes.migration import MIGRATED_PLUGINS
+from scheduler.plugins.volumes.offers import bytes_of
+
+
+def class_reaches_further(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    old, new = event.old, event.new
+    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
+        return QueueingHint.QUEUE
+    is_same = (old.allowed_topologies or []) == (new.allowed_topologies or [])
+    return QueueingHint.SKIP if is_same else QueueingHint.QUEUE
+
+
+def claim_is_ours(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    claim = event.new
+    if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.namespace:
+        return QueueingHint.SKIP
+    is_ours = any(use.claim == claim.metadata.name for use in claim_uses(pod.pod))
+    return QueueingHint.QUEUE if is_ours else QueueingHint.SKIP
+
+
+def plugins_migrated(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    old, new = event.old, event.new
+    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
+        return QueueingHint.QUEUE
+    before, after = ((one.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") for one in (old, new))
+    return QueueingHint.SKIP if before == after else QueueingHint.QUEUE
+
+
+def capacity_no_longer_counts(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    """Queue where a driver named by a volume within the Pod stops telling its capacity: only those, as upstream."""
+    old, new = event.old, event.new
+    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
+        return QueueingHint.QUEUE
+    stopped = old.spec.storage_capacity and not new.spec.storage_capacity
+    is_ours = any(
+        volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.pod.spec.volumes or ()
+    )
+    return QueueingHint.QUEUE if stopped and is_ours else QueueingHint.SKIP
+
+
+def capacity_grew(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    old, new = event.old, event.new
+    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
+        return QueueingHint.QUEUE
+    before, after = (
+        bytes_of(one.capacity if one.maximum_volume_size is None else one.maximum_volume_size) for one in (old, new)
+    )
+    return QueueingHint.QUEUE if after > before else QueueingHint.SKIP

@@ -1,0 +1,342 @@
+"""Offers: what storage there is for claims, per storage class, as columns: free volumes, and pools to make new ones in.
+
+An offer is looked for by claim and node at once: the offers that suit the claim, strung out over the nodes within reach
+of each, and of these the best for every node. What the columns hold changes with PersistentVolumes and
+CSIStorageCapacities alone.
+
+Source: k8s.io/component-helpers storage/volume FindMatchingVolume and kube-scheduler v1.37 volumebinding/binder.go
+hasEnoughCapacity (behaviour). Among equals kube-scheduler takes any; here a hash of the name decides, on every replica
+alike. A fraction of a byte rounds against the offer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from scheduler.errors import InvalidObjectError
+from scheduler.model.arrays import INT64_MAX, BoolArray, IntArray
+from scheduler.model.catalog import Catalog, CatalogObject, Key
+from scheduler.model.hashing import hash64
+from scheduler.model.label_selectors import Selector
+from scheduler.model.labels import LabelColumns
+from scheduler.model.quantity import parse_quantity
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.structs import Requirement, ResourceList
+from scheduler.model.volumes import (
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    storage_class_of,
+)
+from scheduler.plugins.volumes.order import Order
+from scheduler.plugins.volumes.reach import Reaches, reach_of_affinity, reach_of_selector
+
+NONE = -1
+
+MAX_BYTES = INT64_MAX // 100
+"""What is beyond counts as this, 92 PB, so that a hundred times as much does not wrap."""
+
+_FIRST_CAPACITY = 64
+_MOST_MODES = 62
+_AVAILABLE = "Available"
+_FILESYSTEM = "Filesystem"
+_WORST = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a claim asks of a volume; `selector` None where it has none."""
+
+    size_bytes: int
+    volume_mode: str
+    attributes_class: str
+    access_modes: frozenset[str]
+    selector: Selector | None
+
+    @classmethod
+    def of(cls, claim: PersistentVolumeClaim, selector: Selector | None) -> Wish:
+        spec = claim.spec
+        size = storage_of(spec.resources.requests)
+        return cls(
+            size_bytes=min(math.ceil(size), MAX_BYTES),
+            volume_mode=spec.volume_mode or _FILESYSTEM,
+            attributes_class=spec.volume_attributes_class_name or "",
+            access_modes=frozenset(spec.access_modes or ()),
+            selector=selector,
+        )
+
+    def is_met_at_all(self, volume: PersistentVolume) -> bool:
+        """Return whether a volume that was made for the claim can be it: how it is used and where does not matter."""
+        return (
+            _floor_bytes(volume.spec.capacity) >= self.size_bytes
+            and (volume.spec.volume_mode or _FILESYSTEM) == self.volume_mode
+            and (volume.spec.volume_attributes_class_name or "") == self.attributes_class
+            and volume.metadata.deletion_timestamp is None
+        )
+
+
+def storage_of(resources: ResourceList | None) -> Fraction:
+    """Return the exact amount of `storage`, 0 where none is named; InvalidObjectError where it is no quantity."""
+    return parse_quantity(str((resources or {}).get("storage", "0")))
+
+
+def bytes_of(quantity: str | int | float | None) -> int:
+    """Return whole bytes, rounded up as Quantity.Value does, at most MAX_BYTES; NONE for no quantity."""
+    return NONE if quantity is None else min(math.ceil(parse_quantity(str(quantity))), MAX_BYTES)
+
+
+class OfferTable:
+    """The offers of one storage class: a slot each, int64 (capacity,) columns.
+
+    `amount` is what can be had of an offer at once and `total` what there is of it, in bytes (NONE: not known). The
+    best offer is the smallest, or any: then a hash of its name decides, as among equals.
+    """
+
+    def __init__(self, *, is_smallest_best: bool) -> None:
+        self.objects: list[CatalogObject | None] = [None] * _FIRST_CAPACITY
+        self.labels = LabelColumns(_FIRST_CAPACITY)
+        self.columns: IntArray = np.zeros((8, _FIRST_CAPACITY), dtype=np.int64)
+        self._slots: dict[Key, int] = {}
+        self._free = list(range(_FIRST_CAPACITY - 1, -1, -1))
+        self._kinds: dict[tuple[str, str], int] = {}
+        self._modes: dict[str, int] = {}
+        self._class_codes: dict[str, int] = {}
+        self._is_smallest_best = is_smallest_best
+        self._by_rank, self._by_reach = Order(), Order()
+        self._rank: IntArray = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self._changed: set[int] = set()
+
+    @property
+    def is_there(self) -> BoolArray:
+        column: BoolArray = self.columns[0] != 0
+        return column
+
+    @property
+    def reach(self) -> IntArray:
+        column: IntArray = self.columns[1]
+        return column
+
+    @property
+    def amount(self) -> IntArray:
+        column: IntArray = self.columns[2]
+        return column
+
+    @property
+    def total(self) -> IntArray:
+        column: IntArray = self.columns[3]
+        return column
+
+    def set(
+        self, key: Key, item: CatalogObject, values: Sequence[int], kinds: tuple[str, str], modes: Sequence[str]
+    ) -> None:
+        """Add an offer: `values` are reach, amount and total; `kinds` volume mode and attributes class."""
+        named = item.spec.storage_class_name if isinstance(item, PersistentVolume) else ""
+        class_code = self._class_codes.setdefault(named, len(self._class_codes))
+        bits, kind = self._bits(modes), self._kinds.setdefault(kinds, len(self._kinds))
+        if not self._free:
+            self._grow()
+        slot = self._slots[key] = self._free.pop()
+        self.objects[slot] = item
+        self.labels.set_row(slot, item.metadata.labels or {})
+        tie = hash64("/".join(key)) >> 1
+        self.columns[:, slot] = (1, *values, kind, bits, tie, class_code)
+        self._changed.add(slot)
+
+    def remove(self, key: Key) -> int | None:
+        """Take an offer out; return its reach, to be given back, None where there is none."""
+        slot = self._slots.pop(key, None)
+        if slot is None:
+            return None
+        self.objects[slot] = None
+        self.labels.set_row(slot, {})
+        self.columns[0, slot] = 0
+        self._free.append(slot)
+        self._changed.add(slot)
+        return int(self.columns[1, slot])
+
+    def suits(self, wish: Wish) -> BoolArray:
+        """Return bool (capacity,): the free volumes that a claim could have, wherever they are."""
+        kind = self._kinds.get((wish.volume_mode, wish.attributes_class), NONE)
+        found = self.has_room(wish.size_bytes)
+        found &= self.columns[4] == kind
+        if not wish.access_modes <= self._modes.keys() or (wish.selector is not None and wish.selector.is_nothing):
+            return np.zeros_like(found)
+        wanted = self._bits(wish.access_modes)
+        found &= self.columns[5] & wanted == wanted
+        for term in wish.selector.terms if wish.selector is not None else ():
+            requirement = Requirement(key=term.key, operator=term.operator, values=list(term.values))
+            found &= self.labels.matches(requirement, len(found))
+        return found
+
+    def by_class(self, slots: IntArray) -> list[tuple[str, BoolArray]]:
+        """Return bool (len(slots),) per `spec.storageClassName`, which an annotation may have overruled."""
+        codes = self.columns[7, slots]
+        return [(name, codes == code) for name, code in self._class_codes.items()]
+
+    def has_room(self, size_bytes: int) -> BoolArray:
+        """Return bool (capacity,): the offers from which this much can be had at once."""
+        found: BoolArray = self.is_there & (self.amount >= size_bytes)
+        return found
+
+    def best(self, suits: BoolArray, taken: Sequence[IntArray], reaches: Reaches, n_rows: int) -> IntArray:
+        """Return int64 (n_rows,): the best slot for each node, NONE where there is none.
+
+        Of offers with the same reach only the first few can be the best anywhere: one more than `taken` columns of
+        slots that are not free any more on a node.
+        """
+        order = self._by_reach.slots
+        order = order[suits[order]]
+        same = self.reach[order]
+        starts = np.flatnonzero(np.diff(same, prepend=-1))
+        within = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        order = order[within <= len(taken)]
+        rows, lengths = reaches.expand(self.reach[order])
+        slots = np.repeat(order, lengths)
+        for earlier in taken:
+            is_free = earlier[rows] != slots
+            rows, slots = rows[is_free], slots[is_free]
+        ranks = np.full(n_rows, _WORST, dtype=np.int64)
+        np.minimum.at(ranks, rows, self._rank[slots])
+        found = np.full(n_rows, NONE, dtype=np.int64)
+        is_found = ranks != _WORST
+        found[is_found] = self._by_rank.slots[ranks[is_found]]
+        return found
+
+    def follow(self) -> None:
+        """Bring the orders and ranks up to date with the offers."""
+        if not self._changed:
+            return
+        size, tie = (self.amount if self._is_smallest_best else np.zeros_like(self.amount)), self.columns[6]
+        self._by_rank.update((size, tie), self.is_there, self._changed)
+        self._by_reach.update((self.reach, size, tie), self.is_there, self._changed)
+        self._changed.clear()
+        self._rank = np.zeros(len(self.objects), dtype=np.int64)
+        self._rank[self._by_rank.slots] = np.arange(len(self._by_rank.slots))
+
+    def _bits(self, modes: Iterable[str]) -> int:
+        """Return a set of access modes as bits; an API server knows four modes, there is room for 62."""
+        bits = {self._modes.setdefault(mode, len(self._modes)) for mode in modes}
+        if len(self._modes) > _MOST_MODES:
+            raise InvalidObjectError(f"accessModes: more than {_MOST_MODES} different ones in a storage class")
+        return sum(1 << bit for bit in bits)
+
+    def _grow(self) -> None:
+        before = len(self.objects)
+        self.objects += [None] * before
+        self.labels.grow(2 * before)
+        self.columns = np.concatenate([self.columns, np.zeros_like(self.columns)], axis=1)
+        self._free = list(range(2 * before - 1, before - 1, -1))
+
+
+class Offers:
+    """The tables of all storage classes, and the volumes that were made for one claim."""
+
+    def __init__(self) -> None:
+        self.reaches = Reaches()
+        self._volumes: dict[str, OfferTable] = {}
+        self._pools: dict[str, OfferTable] = {}
+        self._class_of: dict[tuple[type, Key], str] = {}
+        self._made_for: dict[Key, dict[str, None]] = {}
+        self._claim_of: dict[str, Key] = {}
+        self._seen: dict[type[CatalogObject], int] = {}
+
+    def volumes(self, class_name: str) -> OfferTable:
+        """Return the free volumes of a class."""
+        return _table(self._volumes, class_name, is_smallest_best=True)
+
+    def pools(self, class_name: str) -> OfferTable:
+        """Return the storage capacities of a class."""
+        return _table(self._pools, class_name, is_smallest_best=False)
+
+    def made_for(self, claim: PersistentVolumeClaim, class_name: str, catalog: Catalog) -> list[PersistentVolume]:
+        """Return the volumes of the claim's class that name it as theirs, whatever state they are in."""
+        names = self._made_for.get((claim.metadata.namespace, claim.metadata.name), ())
+        found = [catalog.get(PersistentVolume, name) for name in names]
+        return [volume for volume in found if volume is not None and _is_for(volume, claim, class_name)]
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Take in what has changed since the last call, on nodes too."""
+        catalog = snapshot.catalog
+        for kind in (PersistentVolume, CSIStorageCapacity):
+            changed = catalog.changed_since(kind, self._seen.get(kind, 0))
+            self._seen[kind] = catalog.generation(kind)
+            if changed is None:
+                known = [key for known_kind, key in self._class_of if known_kind is kind]
+                there = [(item.metadata.namespace, item.metadata.name) for item in catalog.all(kind)]
+                named = [("", name) for name in self._claim_of] if kind is PersistentVolume else []
+                changed = [*known, *named, *there]
+            for key in dict.fromkeys(changed):
+                self._forget(kind, key)
+                item = catalog.get(kind, key[1], key[0])
+                try:
+                    self._offer(key, item)
+                except InvalidObjectError:
+                    continue  # a quantity that no API server lets pass: nobody can be sure of such an offer
+        self.reaches.follow(snapshot.nodes, snapshot.generation)
+        for table in (*self._volumes.values(), *self._pools.values()):
+            table.follow()
+
+    def _offer(self, key: Key, item: CatalogObject | None) -> None:
+        if isinstance(item, PersistentVolume):
+            self._offer_volume(key, item)
+        elif isinstance(item, CSIStorageCapacity):
+            self._offer_pool(key, item)
+
+    def _offer_volume(self, key: Key, volume: PersistentVolume) -> None:
+        claim = volume.spec.claim_ref
+        if claim is not None:
+            self._claim_of[volume.metadata.name] = claim.namespace, claim.name
+            self._made_for.setdefault((claim.namespace, claim.name), {})[volume.metadata.name] = None
+            return
+        if volume.status.phase != _AVAILABLE or volume.metadata.deletion_timestamp is not None:
+            return
+        size = _floor_bytes(volume.spec.capacity)
+        class_name = self._class_of[PersistentVolume, key] = _class_name(volume)
+        reach = self.reaches.acquire(reach_of_affinity(volume.spec.node_affinity))
+        kinds = volume.spec.volume_mode or _FILESYSTEM, volume.spec.volume_attributes_class_name or ""
+        modes = volume.spec.access_modes or []
+        self.volumes(class_name).set(key, volume, (reach, size, bytes_of(size)), kinds, modes)
+
+    def _offer_pool(self, key: Key, pool: CSIStorageCapacity) -> None:
+        total = bytes_of(pool.capacity)
+        most = total if pool.maximum_volume_size is None else bytes_of(pool.maximum_volume_size)
+        self._class_of[CSIStorageCapacity, key] = pool.storage_class_name
+        reach = self.reaches.acquire(reach_of_selector(pool.node_topology))
+        self.pools(pool.storage_class_name).set(key, pool, (reach, most, total), ("", ""), ())
+
+    def _forget(self, kind: type[CatalogObject], key: Key) -> None:
+        class_name = self._class_of.pop((kind, key), None)
+        if class_name is not None:
+            reach = (self.volumes if kind is PersistentVolume else self.pools)(class_name).remove(key)
+            if reach is not None:
+                self.reaches.release(reach)
+        claim = self._claim_of.pop(key[1], None) if kind is PersistentVolume else None
+        if claim is not None:
+            del self._made_for[claim][key[1]]
+            if not self._made_for[claim]:
+                del self._made_for[claim]
+
+
+def _table(tables: dict[str, OfferTable], class_name: str, *, is_smallest_best: bool) -> OfferTable:
+    table = tables.get(class_name)
+    if table is None:
+        table = tables[class_name] = OfferTable(is_smallest_best=is_smallest_best)
+    return table
+
+
+def _class_name(volume: PersistentVolume) -> str:
+    return storage_class_of(volume.metadata, volume.spec.storage_class_name)
+
+
+def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim, class_name: str) -> bool:
+    named = volume.spec.claim_ref
+    return named is not None and named.uid in ("", claim.metadata.uid) and _class_name(volume) == class_name
+
+
+def _floor_bytes(resources: ResourceList | None) -> int:
+    return min(math.floor(storage_of(resources)), MAX_BYTES)

@@ -1,0 +1,186 @@
+"""VolumeBinding: a Pod goes where its volumes can be used, found or made."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from scheduler.errors import InvalidObjectError
+from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.instructions import Preparation, WaitFor
+from scheduler.framework.intree_args import VolumeBindingArgs
+from scheduler.framework.plugin import (
+    ApiView,
+    FilterPlugin,
+    FreedBy,
+    PreBindPlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, Reserved, ScoreTerm, Status
+from scheduler.model.arrays import IntArray, Rows
+from scheduler.model.catalog import Catalog, ObjectKey
+from scheduler.model.pods import PodInfo
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.volumes import PersistentVolumeClaim
+from scheduler.plugins.resource_strategies import shape_scores
+from scheduler.plugins.volumes.bound_claims import VolumeState, check_bound
+from scheduler.plugins.volumes.chosen_node import Chosen, choose, still_awaited, writes
+from scheduler.plugins.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    ClaimUse,
+    claim_uses,
+    class_name_of,
+    class_of,
+    is_bound,
+    is_made_for,
+    not_found,
+    not_made_for,
+)
+from scheduler.plugins.volumes.csi_nodes import CSINodes
+from scheduler.plugins.volumes.hints import (
+    capacity_grew,
+    capacity_no_longer_counts,
+    claim_is_ours,
+    class_reaches_further,
+    plugins_migrated,
+)
+from scheduler.plugins.volumes.matches import capacity_scores, plan
+from scheduler.plugins.volumes.offers import Offers
+
+REASON_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
+REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
+REASON_NO_SPACE = "node(s) did not have enough free storage"
+REASON_GONE = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+REASON_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
+
+_TOO_LATE = "binding volumes: context deadline exceeded"
+
+_LOST = "Lost"
+
+
+class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+    """Refuses nodes that bound volumes cannot be used on, or where no volume can be found or made for a claim.
+
+    Scores how much of the storage would be used, the less the better by default. Nothing of this changes within a
+    cycle, so PreFilter decides for all rows at once. The score is 0 on every node for Pods without claims: one column
+    for all of them.
+
+    Once a node is chosen, Reserve has the volumes and claims seen as they will be; PreBind writes them and waits until
+    the controllers of the cluster have bound the claims.
+
+    Source: kube-scheduler v1.37 volumebinding/volume_binding.go and binder.go (behaviour).
+    """
+
+    freed_by = FreedBy.NOTHING
+    Args = VolumeBindingArgs
+
+    def __init__(self, args: VolumeBindingArgs | None = None) -> None:
+        given = args or VolumeBindingArgs()
+        self._score_by_use = shape_scores([(point.utilization, point.score) for point in given.shape])
+        self._bind_timeout_s = float(given.bind_timeout_seconds)
+
+    def follow(self, snapshot: Snapshot) -> None:
+        snapshot.catalog.derived(Offers).follow(snapshot)
+        snapshot.catalog.derived(CSINodes).follow(snapshot)
+
+    def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
+        claims: list[PersistentVolumeClaim] = []
+        for use in claim_uses(pod.pod):
+            found = _usable(use, pod, snapshot.catalog)
+            if isinstance(found, str):
+                return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (found,))
+            claims.append(found)
+        if not claims:
+            return SKIP
+        bound = [claim for claim in claims if is_bound(claim)]
+        waiting = [claim for claim in claims if not is_bound(claim)]
+        # All are looked at before any is refused: a class without a mode is a fault, whoever else waits.
+        if not all([_is_delayed(claim, snapshot.catalog) for claim in waiting]):
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_IMMEDIATE,))
+        state = check_bound(bound, snapshot)
+        return PreFilterResult(replace(state, plan=plan(waiting, snapshot)) if waiting else state)
+
+    def filter(self, state: VolumeState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+        refused = [(state.affinity, REASON_AFFINITY), (state.gone, REASON_GONE)]
+        faults = [(found.faulty, found.fault) for found in (state, state.plan) if found is not None and found.fault]
+        if state.plan is not None:
+            refused[1:1] = [(state.plan.no_volume, REASON_NO_VOLUME), (state.plan.no_space, REASON_NO_SPACE)]
+        # A fault is the first that a node says: what else is found out about it is never told.
+        codes = ((Code.ERROR, faults), (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, refused))
+        return [Rejection(mask[rows], code, reason) for code, told in codes for mask, reason in told if mask.any()]
+
+    def score(self, state: VolumeState | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+        """Return what `shape` says of the storage that would be used, where claims wait for a node."""
+        if state is None or state.plan is None:
+            nothing = snapshot.memo.get(("VolumeBinding", n := snapshot.nodes.n_rows), (), lambda: _zeros(n))
+            return (ScoreTerm(self.name, nothing, is_column=True),)
+        return (ScoreTerm(self.name, capacity_scores(state.plan, self._score_by_use)[rows]),)
+
+    def reserve(self, state: VolumeState | None, pod: PodInfo, node_name: str) -> Reserved | None:
+        if state is None or state.plan is None:
+            return None
+        chosen = choose(state.plan.on(node_name), node_name)
+        return Reserved(chosen, chosen.changed)
+
+    def unreserve(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> None:
+        """There is nothing to undo here: what Reserve returned is taken back by whom it was returned to."""
+
+    def prebind(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> Sequence[Preparation] | None:
+        if not isinstance(state, Chosen):
+            return None
+        return (*writes(state), WaitFor(self._bind_timeout_s, _TOO_LATE))
+
+    def still_awaits(self, state: Chosen, pod: PodInfo, node_name: str, api: ApiView) -> Collection[ObjectKey]:
+        return still_awaited(state, node_name, api)
+
+    def events(self) -> Sequence[EventInterest]:
+        changed = Action.ADD | Action.UPDATE
+        return (
+            EventInterest(Resource.STORAGE_CLASS, changed, class_reaches_further),
+            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, changed, claim_is_ours),
+            EventInterest(Resource.PERSISTENT_VOLUME, changed),
+            EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            EventInterest(Resource.CSI_NODE, changed, plugins_migrated),
+            EventInterest(Resource.CSI_DRIVER, Action.UPDATE, capacity_no_longer_counts),
+            EventInterest(Resource.CSI_STORAGE_CAPACITY, changed, capacity_grew),
+        )
+
+
+def _zeros(n: int) -> IntArray:
+    return np.zeros(n, dtype=np.int64)
+
+
+def _usable(use: ClaimUse, pod: PodInfo, catalog: Catalog) -> PersistentVolumeClaim | str:
+    """Return the claim, or why the Pod cannot have it."""
+    claim = catalog.get(PersistentVolumeClaim, use.claim, pod.namespace)
+    if claim is None:
+        missing = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.claim}"'
+        return missing if use.is_ephemeral else not_found(use.claim)
+    if claim.status.phase == _LOST:
+        volume = claim.spec.volume_name
+        return f'persistentvolumeclaim "{use.claim}" bound to non-existent persistentvolume "{volume}"'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{use.claim}" is being deleted'
+    if use.is_ephemeral and not is_made_for(claim, pod.pod):
+        return not_made_for(claim, pod.pod)
+    return claim
+
+
+def _is_delayed(claim: PersistentVolumeClaim, catalog: Catalog) -> bool:
+    """Return whether a claim that is not bound waits for its Pod to have a node.
+
+    Raises
+    ------
+    InvalidObjectError
+        Its class does not say.
+    """
+    storage_class = class_of(claim, catalog)
+    if storage_class is None:
+        return False
+    if storage_class.volume_binding_mode is None:
+        raise InvalidObjectError(f'VolumeBindingMode not set for StorageClass "{class_name_of(claim)}"')
+    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER and not claim.spec.volume_name

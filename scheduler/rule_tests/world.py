@@ -1,0 +1,189 @@
+"""The cluster of one test: nodes, Pods that come and go, signals asked at their intervals, and what rules say of a Pod.
+
+The asker with its resolver, the store and the plugins are those of `vane run`; here is only the timetable.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from scheduler.cluster.cache import Cache
+from scheduler.framework.status import Status
+from scheduler.loop.rule_updates.learned_effects import learn
+from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.model.pods import PodInfo
+from scheduler.model.rules import Rule, RuleSet
+from scheduler.model.signals import SignalColumn
+from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
+from scheduler.plugins.signals import SignalFilter, SignalScore
+from scheduler.rule_tests.model import RuleTest
+from scheduler.rules.concerned import concerns
+from scheduler.rules.reading import is_valve_open, read_column
+from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
+from scheduler.signals.asking.query_errors import QueryError
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.columns.store import SignalStore
+
+_EVERY_ROW: Final = slice(None)
+# Pods move before signals are asked, at one and the same time.
+_PODS, _SIGNALS = 0, 1
+
+
+class StandingClock:
+    """Seconds since the start of the test; stands until it is moved."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@dataclass(frozen=True, slots=True)
+class RuleVerdict:
+    """What one rule says of all nodes for one Pod, or would say of one that it only watches.
+
+    refused
+        bool (n_rows,).
+    scores, weight
+        float64 (n_rows,) and what they count; None without a score for this Pod.
+    column
+        What the rule reads, None where it never had an answer.
+    """
+
+    concerns: bool
+    acts: bool
+    is_valve_open: bool
+    refused: BoolArray
+    scores: FloatArray | None
+    weight: float | None
+    column: SignalColumn | None
+
+
+class ClusterUnderTest:
+    """Moves on from moment to moment; what lies between happens in the order of time."""
+
+    def __init__(self, rules: RuleSet, test: RuleTest, client: QueryClient, clock: StandingClock) -> None:
+        self._rules = rules
+        self._client = client
+        self._clock = clock
+        self._filter, self._score = SignalFilter(), SignalScore()
+        indexes = dict.fromkeys((*self._filter.indexes, *self._score.indexes))
+        self._cache = Cache([kind() for kind in indexes])
+        for node in test.nodes:
+            self._cache.set_node(node)
+        self._store = SignalStore(clock)
+        self._resolver = self._identify()
+        self._store.set_rules(rules)
+        self.answers: dict[str, SignalAnswer] = {}
+        self._due: list[tuple[float, int, int, Callable[[], None]]] = []
+        self._number = itertools.count()
+        self._plan(test)
+
+    @property
+    def node_names(self) -> list[str]:
+        return list(self._cache.state.nodes.names)
+
+    def move_to(self, at_s: float) -> None:
+        """Let everything happen that is due up to and with this time."""
+        while self._due and self._due[0][0] <= at_s:
+            due_s, _, _, happen = heapq.heappop(self._due)
+            self._clock.now_s = max(due_s, 0.0)
+            happen()
+        self._clock.now_s = at_s
+
+    def verdicts(self, pod: PodInfo) -> dict[str, RuleVerdict]:
+        """Return what each rule says of this Pod now, by the rule's name."""
+        now_s = self._clock.now_s
+        table = self._store.freeze(NodeView(self._cache.state.nodes), now_s)
+        snapshot = self._cache.snapshot(table, now_s)
+        refused = self._refused(pod, snapshot)
+        scored = self._scored(pod, snapshot)
+        return {rule.name: self._verdict(rule, pod, snapshot, refused, scored) for rule in self._rules.rules}
+
+    def _verdict(
+        self,
+        rule: Rule,
+        pod: PodInfo,
+        snapshot: Snapshot,
+        refused: dict[str, BoolArray],
+        scored: dict[str, tuple[FloatArray, float]],
+    ) -> RuleVerdict:
+        scores, weight = scored.get(rule.name, (None, None))
+        nobody = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
+        is_concerned = concerns(rule, pod)
+        return RuleVerdict(
+            concerns=is_concerned,
+            acts=is_concerned and rule.acts_on(pod),
+            is_valve_open=is_valve_open(rule, pod, snapshot),
+            refused=refused.get(rule.name, nobody),
+            scores=scores,
+            weight=weight,
+            column=read_column(rule, pod, snapshot),
+        )
+
+    def _refused(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, BoolArray]:
+        found: dict[str, BoolArray] = {}
+        acting = self._filter.filter(None, pod, snapshot, _EVERY_ROW)
+        for rejection in (*acting, *self._filter.shadow_filter(pod, snapshot, _EVERY_ROW)):
+            before = found.get(rejection.rule)
+            found[rejection.rule] = rejection.mask if before is None else before | rejection.mask
+        return found
+
+    def _scored(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, tuple[FloatArray, float]]:
+        state = self._score.prescore(pod, snapshot, _EVERY_ROW)
+        acting = () if isinstance(state, Status) else self._score.score(state, pod, snapshot, _EVERY_ROW)
+        found: dict[str, tuple[FloatArray, float]] = {}
+        for term in (*acting, *self._score.shadow_score(pod, snapshot, _EVERY_ROW)):
+            weight = math.nan if term.weight is None else term.weight
+            found[term.name] = (np.asarray(self._score.normalize(term), dtype=np.float64), weight)
+        return found
+
+    def _plan(self, test: RuleTest) -> None:
+        for placed in test.pods:
+            self._at(placed.placed_s, _PODS, functools.partial(self._place, placed.pod))
+            if placed.gone_s < math.inf:
+                self._at(placed.gone_s, _PODS, functools.partial(self._remove, placed.pod.uid))
+        for signal in self._rules.signals.values():
+            if signal.built_in is None:
+                asker = SignalAsker(signal, self._clock, lambda: 0.5, self._clock)
+                self._at(0.0, _SIGNALS, functools.partial(self._ask, asker, 1))
+
+    def _at(self, at_s: float, kind: int, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (at_s, kind, next(self._number), happen))
+
+    def _place(self, pod: PodInfo) -> None:
+        self._cache.add_pod(pod)
+
+    def _remove(self, uid: str) -> None:
+        gone = self._cache.remove_pod(uid)
+        if gone is not None:
+            self._cache.state.remember(gone.pod, gone.node_name, self._clock.now_s)
+
+    def _ask(self, asker: SignalAsker, n_asked: int) -> None:
+        """Ask for one signal as the refresher does, and plan the next time: one interval after another from 0 on."""
+        asked = Asked(self._client, lambda: self._resolver, self._rules.generation)
+        try:
+            answer = asker.ask(asked)
+        except QueryError as error:
+            answer = asker.failure(error, self._rules.generation)
+        self.answers[asker.signal.name] = answer
+        self._store.publish(answer)
+        learn(self._store, self._cache, answer, self._clock.now_s)
+        self._at(n_asked * asker.signal.interval_s, _SIGNALS, functools.partial(self._ask, asker, n_asked + 1))
+
+    def _identify(self) -> NodeResolver:
+        identity = self._cache.identity()
+        if identity is None:
+            raise ValueError("a test without nodes")
+        self._store.add_identity(identity)
+        return NodeResolver(identity)

@@ -1,0 +1,1 @@
+"""Rules over live signals, compiled: what each says of every node for a Pod. Pure."""

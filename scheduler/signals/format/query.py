@@ -1,0 +1,102 @@
+"""What a signal asks: `expr` and `lag` in the `dialect` of the file, the `window` seen, and the `server` asked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.model.rules import ByKind, Dialect
+from scheduler.signals.format.fields import Fields
+from scheduler.signals.format.joined_by import JoinedBy, join_fault
+from scheduler.signals.format.promql import Query, parse_query
+from scheduler.signals.format.promql_lint import lint_query
+from scheduler.signals.format.report import Scope, got, is_broken, nearest
+from scheduler.signals.format.values import read_duration, read_text, read_word
+from scheduler.strict_yaml.yaml_nodes import Node, Scalar
+
+_UNREAD: Final = (
+    "left to the server as it stands. What it selects is unknown, so its age counts from its evaluation; "
+    "write `window: …` for what a rollup in it sees"
+)
+
+
+def read_dialect(node: Node | None, scope: Scope) -> Dialect:
+    """Return the language of a file's expressions; PromQL where none can be read."""
+    word = read_word(node, scope, list(Dialect))
+    return Dialect(word) if word else Dialect.PROMETHEUS
+
+
+def read_query(fields: Fields, joined: JoinedBy | None, *, is_reduced: bool) -> Query | None:
+    """Return the expression; in MetricsQL also one that is no PromQL, after a warning."""
+    by = joined.by if joined else None
+    node, scope = fields.get("expr"), fields.scope.inner("expr")
+    query = _read_promql(node, scope, _UNREAD)
+    if query is None or node is None or query.root is None:
+        return query
+    if query.is_scalar and by not in (ByKind.CLUSTER, None):
+        scope.problem(
+            node, f"one number for all nodes, {got(node)}. Write `by: cluster`, or an expression with a series per node"
+        )
+        return None
+    if joined is not None:
+        fault = join_fault(query, joined)
+        if fault:
+            scope.problem(node, fault)
+            return None
+        for warning in lint_query(query, joined.by, is_reduced=is_reduced):
+            scope.warning(node, warning)
+    return query
+
+
+def read_lag(fields: Fields, joined: JoinedBy | None) -> str:
+    """Return what says how many seconds behind the samples are, by the keys of the signal or for all; empty without."""
+    node, scope = fields.get("lag"), fields.scope.inner("lag")
+    query = _read_promql(node, scope, "left to the server as it stands")
+    if query is None or node is None:
+        return ""
+    if joined is not None and query.root is not None and not query.is_scalar:
+        fault = join_fault(query, joined)
+        if fault:
+            scope.problem(node, fault)
+    return query.expr
+
+
+def _read_promql(node: Node | None, scope: Scope, unread: str) -> Query | None:
+    """Return an expression; `unread` says what becomes of MetricsQL that is no PromQL."""
+    if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
+        expr: str | None = node.value  # a bare number is PromQL too
+    else:
+        expr = read_text(node, scope)
+    if expr is None or not isinstance(node, Scalar):
+        return None
+    query = parse_query(expr)
+    if isinstance(query, Query):
+        return query
+    if query.is_unread and scope.report.dialect is Dialect.METRICSQL:
+        scope.warning(node, f"no PromQL ({query.reason}), {unread}")
+        return Query(expr)
+    scope.problem_within(node, query.offset, query.message)
+    return None
+
+
+def read_window(fields: Fields, query: Query | None) -> float:
+    """Return the seconds that the expression sees: as written, else its widest range, 0 where neither says it."""
+    node, scope = fields.get("window"), fields.scope.inner("window")
+    window_s = read_duration(node, scope)
+    if node is not None and window_s == 0.0:
+        scope.problem(node, f"must be above 0, {got(node)}. Write the time that the expression sees, as `2m`")
+    if window_s is not None:
+        return window_s
+    return query.window_s if query is not None else 0.0
+
+
+def read_server(node: Node | None, scope: Scope) -> str:
+    """Return the name of a Prometheus, empty for the one without a name; checked where the names are known."""
+    name = read_text(node, scope)
+    if name is None or node is None or is_broken(node):
+        return ""
+    known = scope.report.servers
+    if known is not None and name not in known:
+        names = ", ".join(sorted(known)) or "none has a name"
+        write = "Write one of prometheus.servers of the configuration, or drop the line for the one without a name"
+        scope.problem(node, f"unknown server, {got(node)}{nearest(name, known)}. {write}; known: {names}")
+    return name

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pytest
+
+from scheduler.model.identity import NodeIdentity
+from scheduler.model.rules import ByKind, Signal
+from scheduler.signals.answers import Drops, SignalAnswer, signature
+from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.breaker import Breaker
+from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
+from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.session import Series
+from tests.signals.asking.scripted import Clock, FakeClient
+
+NAMES = tuple("abcde")
+CPU = Signal("cpu", "node_cpu", max_age_s=60.0)
+
+
+def resolver_of(*names: str, generation: int = 3) -> NodeResolver:
+    return NodeResolver(NodeIdentity(generation, names, {name: i for i, name in enumerate(names)}))
+
+
+class World:
+    """One asker over a client that answers as told."""
+
+    def __init__(self, signal: Signal = CPU, names: tuple[str, ...] = NAMES) -> None:
+        self.clock = Clock()
+        self.client = FakeClient(self.clock)
+        self.signal = signal
+        self.names = names
+        self.asker = SignalAsker(signal, self.clock, lambda: 1.0)
+
+    def ask(self, values: Mapping[str, float | str] | QueryResult | QueryTimeout) -> SignalAnswer:
+        self.client.answers[self.signal.expr] = values
+        return self.asker.ask(Asked(self.client, lambda: resolver_of(*self.names), 9))
+
+
+def test_an_answer_tells_what_was_asked_and_what_came_of_it() -> None:
+    world = World()
+    answer = world.ask({"a": 1, "c": "NaN", "x": 3})
+    assert [None if math.isnan(value) else value for value in answer.node_values()] == [1.0, None, None, None, None]
+    assert (answer.signal, answer.signature, answer.rules_generation) == ("cpu", signature(CPU), 9)
+    assert (answer.identity_generation, answer.n_series, answer.n_mapped) == (3, 3, 1)
+    assert answer.drops == Drops(nan=1, unmapped=1)
+    assert answer.evaluated_at_s == world.clock.now_s
+
+
+def test_answers_with_warnings_or_far_fewer_nodes_are_suspect() -> None:
+    world = World()
+    assert not world.ask(dict.fromkeys("abcde", 1)).is_suspect
+    assert not world.ask(dict.fromkeys("abcd", 1)).is_suspect, "80 % is enough"
+    world.ask(dict.fromkeys("abcde", 1))
+    assert world.ask(dict.fromkeys("abc", 1)).is_suspect
+    world.client.warnings = ("partial",)
+    answer = world.ask(dict.fromkeys("abcde", 1))
+    assert (answer.is_suspect, answer.warnings) == (True, ("partial",))
+
+
+def test_nodes_that_are_gone_are_not_missed() -> None:
+    world = World()
+    world.ask(dict.fromkeys("abcde", 1))
+    world.names = ("a", "b")
+    assert not world.ask({"a": 1, "b": 1}).is_suspect
+
+
+def test_after_max_age_a_smaller_answer_is_the_new_measure() -> None:
+    world = World()
+    world.ask(dict.fromkeys("abcde", 1))
+    world.clock.now_s += 60.0
+    assert world.ask({"a": 1}).is_suspect
+    world.clock.now_s += 0.1
+    assert not world.ask({"a": 1}).is_suspect
+    assert not world.ask({"a": 1}).is_suspect
+
+
+def test_kinds_of_signals() -> None:
+    zoned = World(Signal("z", "zone_p99", by=ByKind.LABEL, label="zone"))
+    found = zoned.ask(QueryResult([Series({"zone": "z1"}, (1.0, "2"))], False, (), 1.0, 1.0))
+    assert (found.by_label, found.values, found.n_mapped) == ({"z1": 2.0}, b"", 1)
+    scalar = QueryResult([Series(value=(1.0, "4"))], True, (), 1.0, 1.0)
+    assert World(Signal("c", "scalar(x)", by=ByKind.CLUSTER)).ask(scalar).value == 4.0
+    with pytest.raises(WrongResultType, match="by: cluster"):
+        World().ask(scalar)
+
+
+def test_a_slow_query_makes_the_signal_slow_until_it_is_quick_again() -> None:
+    world = World()
+    for took_s, is_slow in ((0.9, False), (1.1, True), (0.6, True), (0.4, False)):
+
+        def answer(took_s: float = took_s) -> QueryTimeout:
+            world.clock.now_s += took_s
+            return QueryTimeout("")
+
+        world.client.answers["node_cpu"] = answer
+        with pytest.raises(QueryTimeout):
+            world.asker.ask(Asked(world.client, resolver_of, 1))
+        assert world.asker.is_slow == is_slow
+
+
+def test_a_breaker_opens_tries_once_and_closes() -> None:
+    clock = Clock()
+    breaker = Breaker(clock, threshold=3, first_s=1.0, cap_s=4.0, chance=lambda: 1.0)
+    assert [breaker.failed() for _ in range(3)] == [False, False, True]
+    pauses = []
+    for _ in range(4):
+        begun_s = clock.now_s
+        while not breaker.allows():
+            clock.now_s += 0.5
+        assert not breaker.allows(), "one attempt at a time"
+        pauses.append(clock.now_s - begun_s)
+        assert not breaker.failed()
+    assert pauses == [1.0, 2.0, 4.0, 4.0]
+    clock.now_s += 10.0
+    assert breaker.allows()
+    breaker.withdraw()
+    assert breaker.allows()
+    assert breaker.succeeded()
+    assert breaker.allows()
+    assert not breaker.succeeded()
+
+
+def test_pauses_are_drawn_so_that_instances_do_not_come_back_in_step() -> None:
+    clock = Clock()
+    breaker = Breaker(clock, threshold=1, first_s=8.0, cap_s=8.0, chance=lambda: 0.0)
+    breaker.failed()
+    clock.now_s += 4.0
+    assert breaker.allows()
+
+
+def test_a_limit_shortens_the_pauses_that_come() -> None:
+    clock = Clock()
+    breaker = Breaker(clock, threshold=1, first_s=8.0, cap_s=8.0, chance=lambda: 1.0)
+    breaker.limit(2.0)
+    assert breaker.failed()
+    clock.now_s += 1.9
+    assert not breaker.allows()
+    clock.now_s += 0.2
+    assert breaker.allows()
