@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.cli.main import main
-from tests.sim.prometheus.remote_write import remote_write
+from tests.evaluator.remote_write import remote_write
 from tests.support import manifests
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi

@@ -27,9 +27,9 @@ from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.format.promql_reach import reaches
-from tests.sim.prometheus.conftest import Twins
-from tests.sim.prometheus.samples import T0_S
-from tests.sim.prometheus.serving import Served, served
+from tests.evaluator.conftest import Twins
+from tests.evaluator.samples import T0_S
+from tests.evaluator.serving import Served, served
 from tests.support.waiting import wait_until
 
 NOW_S = T0_S + 1485.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scheduler.evaluator.store import SeriesStore
-from tests.sim.prometheus.remote_write import remote_write
-from tests.sim.prometheus.samples import made_up_samples
+from tests.evaluator.remote_write import remote_write
+from tests.evaluator.samples import made_up_samples
 from tests.support.prometheus import PrometheusServer
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.prometheus import expressions
-from tests.sim.prometheus.comparing import asked, difference, evaluated
-from tests.sim.prometheus.conftest import Twins
-from tests.sim.prometheus.samples import N_STEPS, STEP_MS, T0_S
+from tests.evaluator import expressions
+from tests.evaluator.comparing import asked, difference, evaluated
+from tests.evaluator.conftest import Twins
+from tests.evaluator.samples import N_STEPS, STEP_MS, T0_S
 
 LAST_S = T0_S + (N_STEPS - 1) * STEP_MS / 1000
 TIMES_S = (

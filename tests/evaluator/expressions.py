@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.sim.prometheus.subquery_expressions import SUBQUERIES
+from tests.evaluator.subquery_expressions import SUBQUERIES
 
 SELECTORS = (
     "requests_total",

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from tests.sim.prometheus.comparing import asked, difference, evaluated
-from tests.sim.prometheus.conftest import Twins
-from tests.sim.prometheus.samples import N_STEPS, STEP_MS, T0_S
+from tests.evaluator.comparing import asked, difference, evaluated
+from tests.evaluator.conftest import Twins
+from tests.evaluator.samples import N_STEPS, STEP_MS, T0_S
 
 LABELS = ("node", "zone", "job", "instance", "code", "kind", "arch")
 ANY = ('zone!="none"', 'job=~".*"')

@@ -12,11 +12,11 @@ from scheduler.model.rules import Signal
 from scheduler.signals.asking.lag_query import lag_query
 from scheduler.signals.check import check
 from scheduler.signals.format.promql_reach import reaches
-from tests.sim.prometheus.comparing import asked, difference, evaluated
-from tests.sim.prometheus.conftest import Twins
+from tests.evaluator.comparing import asked, difference, evaluated
+from tests.evaluator.conftest import Twins
 from tests.support.prometheus import PrometheusServer, import_samples
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PACKS = sorted((ROOT / "rules").glob("*.yaml"))
 DATA = ROOT / "tests" / "packs" / "data"
 BEFORE_END_S = (0.0, 7.5, 61.0, -45.0, -290.0)

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 
 from scheduler.evaluator.store import STALE_NAN
-from tests.sim.prometheus.remote_write import Sample
+from tests.evaluator.remote_write import Sample
 
 T0_S = 1_700_000_000
 STEP_MS = 15_000
