@@ -55,7 +55,7 @@ from scheduler.serve.pages import Check
 from scheduler.serve.resources import ResourcesPage
 from scheduler.serve.signals import SignalsPage
 from scheduler.settings.settings import Settings
-from scheduler.signals.asking.query_health import Standing
+from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.loader import RuleLoader
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class DecidingProcess:
         self._collected_until_s = 0.0
         self._listing: asyncio.Task[Sequence[bytes]] | None = None
         self._one_signals_page = asyncio.Lock()
-        self.standings: Callable[[], Mapping[str, Standing]] = dict
+        self.query_health: Callable[[], Mapping[str, QueryHealth]] = dict
         self.wire: Wire[FromRefresher, ToRefresher] | None = None
 
     async def metrics(self) -> bytes:
@@ -132,7 +132,7 @@ class DecidingProcess:
             slice_ = await self._exchange(lambda number: AskSignals(number, *asked))
             while page.add(slice_):
                 slice_ = await self._ask(MORE_SIGNALS)
-        return page.body(self.standings())
+        return page.body(self.query_health())
 
     def answered(self, reply: Reply) -> None:
         """Hand an answer to the page that waits for it; called from the reader thread."""
@@ -175,7 +175,7 @@ class RefresherProcess:
             settings.prometheus, lambda answer: wire.send(Answer(answer)), CountingRefresher(self._metrics)
         )
         if self._refresher is not None:
-            self.pages.standings = self._refresher.standings
+            self.pages.query_health = self._refresher.query_health
         self._loader = RuleLoader(
             settings.rules, self._loaded, self._refused, servers=server_names(settings.prometheus)
         )

@@ -38,8 +38,8 @@ from scheduler.loop.pages.signal_listing import (
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
-from scheduler.signals.asking.query_health import Standing
-from scheduler.signals.problems import Lack, problems_of, words_of
+from scheduler.signals.asking.query_health import QueryHealth
+from scheduler.signals.problems import MissingReason, problems_of, words_of
 
 PATH: Final = "/signals"
 MAX_LIMIT: Final = 5_000
@@ -82,7 +82,7 @@ class SignalsPage:
         self._found += _figures.decode(slice_)
         return True
 
-    def body(self, standings: Mapping[str, Standing]) -> bytes | str:
+    def body(self, query_health: Mapping[str, QueryHealth]) -> bytes | str:
         """Return the page as JSON, or that there is no such signal or node; numbers that are not finite are null.
 
         Raises
@@ -96,11 +96,11 @@ class SignalsPage:
                 raise RuntimeError(one.text)
         if self._query.signal and self._query.signal not in signals:
             return f"no signal {self._query.signal!r}; there are {', '.join(signals) or 'none'}"
-        nodes = [entry for entry in self._nodes(signals, standings)]
+        nodes = [entry for entry in self._nodes(signals, query_health)]
         if self._query.node and not nodes and any(one.n_nodes for one in signals.values()):
             return f"no node {self._query.node!r}"
         page = {
-            "signals": [_signal(one, standings.get(one.name)) for one in signals.values()],
+            "signals": [_signal(one, query_health.get(one.name)) for one in signals.values()],
             "rules": [_rule(one) for one in self._found if isinstance(one, RuleFigures)],
             "learned": [_learned(one) for one in self._found if isinstance(one, LearnedFigures)],
             "nodes": nodes,
@@ -108,7 +108,7 @@ class SignalsPage:
         return msgspec.json.encode(page)
 
     def _nodes(
-        self, signals: Mapping[str, SignalFigures], standings: Mapping[str, Standing]
+        self, signals: Mapping[str, SignalFigures], query_health: Mapping[str, QueryHealth]
     ) -> Iterator[dict[str, Any]]:
         rules = {one.name: one for one in self._found if isinstance(one, RuleFigures)}
         for i, figures in enumerate(self._found):
@@ -119,10 +119,10 @@ class SignalsPage:
                         break
                     behind.append(one)
                 signal = signals[figures.signal]
-                yield from _rows(signal, figures, _verdicts(behind, rules), standings.get(signal.name))
+                yield from _rows(signal, figures, _verdicts(behind, rules), query_health.get(signal.name))
 
 
-def _signal(figures: SignalFigures, standing: Standing | None) -> dict[str, Any]:
+def _signal(figures: SignalFigures, health: QueryHealth | None) -> dict[str, Any]:
     told: dict[str, Any] = {
         "name": figures.name,
         "asks": figures.asks,
@@ -140,10 +140,10 @@ def _signal(figures: SignalFigures, standing: Standing | None) -> dict[str, Any]
         "problems": [],
         "words": "",
     }
-    if standing is None:
+    if health is None:
         return told
-    answer = standing.last
-    told |= {"pause": standing.pause, "next_try_s": round(standing.next_try_s, 1)}
+    answer = health.last
+    told |= {"pause": health.pause, "next_try_s": round(health.next_try_s, 1)}
     if answer is None:
         return told | {"words": "not asked yet" if not figures.is_built_in else ""}
     problems = problems_of(answer)
@@ -156,7 +156,7 @@ def _signal(figures: SignalFigures, standing: Standing | None) -> dict[str, Any]
         "problems": [problem.value for problem in problems],
         "words": "; ".join(words),
         "error": answer.error[:_SHOWN_ERROR],
-        "last_answer_ago_s": round(standing.last_ago_s, 1),
+        "last_answer_ago_s": round(health.last_ago_s, 1),
         "lag_s": _number(answer.lag_s),
         "series": answer.n_series,
         "mapped": answer.n_mapped,
@@ -200,7 +200,7 @@ def _rows(
     signal: SignalFigures,
     figures: NodeFigures,
     verdicts: Sequence[tuple[RuleFigures, bytes, Sequence[float]]],
-    standing: Standing | None,
+    health: QueryHealth | None,
 ) -> Iterator[dict[str, Any]]:
     values, ages_s, inflight = (np.frombuffer(part) for part in (figures.values, figures.ages_s, figures.inflight))
     for i, name in enumerate(figures.names):
@@ -211,7 +211,7 @@ def _rows(
             row["key"] = key
         row |= {"value": value, "age_s": _number(age_s), "state": _state(signal, value, age_s)}
         if value is None:
-            row["why"] = _lack(signal, key, standing).value
+            row["why"] = _missing_reason(signal, key, health).value
         row |= {
             "inflight": _number(float(inflight[i])),
             "rules": [_said(rule, said[i], scores[i] if scores else None) for rule, said, scores in verdicts],
@@ -225,13 +225,13 @@ def _state(signal: SignalFigures, value: float | None, age_s: float) -> str:
     return Freshness.FRESH.value if age_s <= signal.fresh_s else Freshness.FADING.value
 
 
-def _lack(signal: SignalFigures, key: str, standing: Standing | None) -> Lack:
+def _missing_reason(signal: SignalFigures, key: str, health: QueryHealth | None) -> MissingReason:
     """Return why a node has no value; what the last answer says is not told of an older one that is in force."""
     if signal.state is Freshness.ABSENT:
-        return Lack.NO_ANSWER if math.isinf(signal.age_s) else Lack.TOO_OLD
-    if standing is None or standing.last is None or standing.last.error:
-        return Lack.UNKNOWN
-    return Lack.UNKNOWN if signal.depends_on_pod else standing.lacks.get(key, Lack.NO_SERIES)
+        return MissingReason.NO_ANSWER if math.isinf(signal.age_s) else MissingReason.TOO_OLD
+    if health is None or health.last is None or health.last.error:
+        return MissingReason.UNKNOWN
+    return MissingReason.UNKNOWN if signal.depends_on_pod else health.missing.get(key, MissingReason.NO_SERIES)
 
 
 def _said(rule: RuleFigures, verdict: int, score: float | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 | `unreachable` | the server refuses, has no address, or the connection broke off |
 | `certificate` | the two sides do not trust each other's certificates |
 | `timeout` | no complete answer in time: a query that hangs, a server that drips, a query that the server gave up |
-| `server_error` | HTTP 5xx of a server or proxy that is not well |
+| `server_error` | HTTP 5xx of a server or proxy that has a fault of its own |
 | `unauthorized` | HTTP 401 or 403: another token, user or tenant is wanted |
 | `rejected` | the server answers that it cannot evaluate the query |
 | `redirect` | the address answers with another address |
@@ -23,7 +23,7 @@
 | `nan`, `inf`, `parse`, `range` | some or all samples are no number, infinite, unreadable, out of range |
 | `clock_skew` | the server's clock is far from ours; ages are right, for they are not taken by it |
 
-`vane_signal_problem` has the gravest of the last answer: one series per signal, and none for a signal that is well.
+`vane_signal_problem` has the gravest of the last answer: one series per signal, and none for a healthy signal.
 `vane_signal_query_errors_total` counts the first twelve by whom they concern: `timeout`; else `server` (unreachable,
 server_error, bad_answer), `access` (certificate, unauthorized, redirect, credentials), `query` (rejected, result_type,
 too_much), `other`. `vane_signal_samples_dropped_total` counts samples by the reasons of the last rows.
@@ -41,7 +41,7 @@ from typing import Final
 from scheduler.signals.answers import Drops, SignalAnswer
 
 
-class Problem(enum.StrEnum):
+class SignalProblem(enum.StrEnum):
     """Values of the metric label `problem`."""
 
     UNREACHABLE = "unreachable"
@@ -69,8 +69,8 @@ class Problem(enum.StrEnum):
     CLOCK_SKEW = "clock_skew"
 
 
-class Lack(enum.StrEnum):
-    """Why one node has no usable sample."""
+class MissingReason(enum.StrEnum):
+    """Why a node has no value."""
 
     NO_ANSWER = "no_answer"
     """There never was an answer."""
@@ -88,73 +88,80 @@ class Lack(enum.StrEnum):
 
 
 _CONCERNS: Final = {
-    Problem.TIMEOUT: "timeout",
-    Problem.UNREACHABLE: "server",
-    Problem.SERVER_ERROR: "server",
-    Problem.BAD_ANSWER: "server",
-    Problem.CERTIFICATE: "access",
-    Problem.UNAUTHORIZED: "access",
-    Problem.REDIRECT: "access",
-    Problem.CREDENTIALS: "access",
-    Problem.REJECTED: "query",
-    Problem.RESULT_TYPE: "query",
-    Problem.TOO_MUCH: "query",
+    SignalProblem.TIMEOUT: "timeout",
+    SignalProblem.UNREACHABLE: "server",
+    SignalProblem.SERVER_ERROR: "server",
+    SignalProblem.BAD_ANSWER: "server",
+    SignalProblem.CERTIFICATE: "access",
+    SignalProblem.UNAUTHORIZED: "access",
+    SignalProblem.REDIRECT: "access",
+    SignalProblem.CREDENTIALS: "access",
+    SignalProblem.REJECTED: "query",
+    SignalProblem.RESULT_TYPE: "query",
+    SignalProblem.TOO_MUCH: "query",
 }
 
 CLOCK_SKEW_S: Final = 30.0
 """How far the server's clock may be from ours before it is told."""
 
-_OF_SAMPLES: Final = (Problem.STALE, Problem.DUPLICATE, Problem.NAN, Problem.INF, Problem.PARSE, Problem.RANGE)
+_OF_SAMPLES: Final = (
+    SignalProblem.STALE,
+    SignalProblem.DUPLICATE,
+    SignalProblem.NAN,
+    SignalProblem.INF,
+    SignalProblem.PARSE,
+    SignalProblem.RANGE,
+)
 
 _WORDS: Final = {
-    Problem.WARNINGS: "warnings in the answer",
-    Problem.EMPTY: "no series; does Prometheus have these metrics?",
-    Problem.PARTIAL: "far fewer nodes than before",
-    Problem.UNMAPPED: "series, but none of a known node or domain",
-    Problem.STALE: "samples that are too old",
-    Problem.DUPLICATE: "several series of one node; write `reduce`, or aggregate in the query",
-    Problem.NAN: "samples that are NaN",
-    Problem.INF: "samples that are infinite",
-    Problem.PARSE: "samples that are no number",
-    Problem.RANGE: "samples outside `range`",
-    Problem.CLOCK_SKEW: "the server's clock is far from ours",
+    SignalProblem.WARNINGS: "warnings in the answer",
+    SignalProblem.EMPTY: "no series; does Prometheus have these metrics?",
+    SignalProblem.PARTIAL: "far fewer nodes than before",
+    SignalProblem.UNMAPPED: "series, but none of a known node or domain",
+    SignalProblem.STALE: "samples that are too old",
+    SignalProblem.DUPLICATE: "several series of one node; write `reduce`, or aggregate in the query",
+    SignalProblem.NAN: "samples that are NaN",
+    SignalProblem.INF: "samples that are infinite",
+    SignalProblem.PARSE: "samples that are no number",
+    SignalProblem.RANGE: "samples outside `range`",
+    SignalProblem.CLOCK_SKEW: "the server's clock is far from ours",
 }
 
 
-def problems_of(answer: SignalAnswer) -> tuple[Problem, ...]:
-    """Return what is wrong with an answer, the gravest first; nothing where all is well.
+def problems_of(answer: SignalAnswer) -> tuple[SignalProblem, ...]:
+    """Return what is wrong with an answer, the gravest first; nothing if it is healthy.
 
     Series that no node is known for are no problem as long as others map: Prometheus often measures more machines
     than those of the cluster.
     """
     if answer.error:
         return (_kind(answer.error_kind),)
-    found: list[Problem] = []
+    found: list[SignalProblem] = []
     if answer.warnings:
-        found.append(Problem.WARNINGS)
+        found.append(SignalProblem.WARNINGS)
     if not answer.n_series:
-        found.append(Problem.EMPTY)
+        found.append(SignalProblem.EMPTY)
     elif answer.is_suspect and not answer.warnings:
-        found.append(Problem.PARTIAL)
+        found.append(SignalProblem.PARTIAL)
     dropped = [problem for problem in _OF_SAMPLES if _n_dropped(answer.drops, problem)]
-    if answer.lag_by_key and Problem.STALE not in dropped:
-        dropped.insert(0, Problem.STALE)
+    if answer.lag_by_key and SignalProblem.STALE not in dropped:
+        dropped.insert(0, SignalProblem.STALE)
     if answer.n_series and not answer.n_mapped and answer.drops.unmapped and not dropped:
-        found.append(Problem.UNMAPPED)
+        found.append(SignalProblem.UNMAPPED)
     found += dropped
     if abs(answer.clock_skew_s) > CLOCK_SKEW_S:
-        found.append(Problem.CLOCK_SKEW)
+        found.append(SignalProblem.CLOCK_SKEW)
     return tuple(found)
 
 
-def is_grave(problem: Problem, answer: SignalAnswer) -> bool:
-    """Whether the signal as a whole is not well; else only some of its nodes have no value."""
-    if problem in _OF_SAMPLES and problem is not Problem.DUPLICATE:
+def is_grave(problem: SignalProblem, answer: SignalAnswer) -> bool:
+    """Whether the signal as a whole is not healthy; else only some of its nodes have no value."""
+    if problem in _OF_SAMPLES and problem is not SignalProblem.DUPLICATE:
         return not answer.n_mapped
-    return problem is not Problem.CLOCK_SKEW
+    return problem is not SignalProblem.CLOCK_SKEW
 
 
-def words_of(problem: Problem) -> str:
+def words_of(problem: SignalProblem) -> str:
     """Return the problem in words without changing numbers."""
     return _WORDS.get(problem) or f"no answer ({problem.value})"
 
@@ -164,10 +171,10 @@ def concern_of(error_kind: str) -> str:
     return _CONCERNS.get(_kind(error_kind), "other")
 
 
-def _kind(error_kind: str) -> Problem:
-    return Problem(error_kind) if error_kind in set(Problem) else Problem.OTHER
+def _kind(error_kind: str) -> SignalProblem:
+    return SignalProblem(error_kind) if error_kind in set(SignalProblem) else SignalProblem.OTHER
 
 
-def _n_dropped(drops: Drops, problem: Problem) -> int:
+def _n_dropped(drops: Drops, problem: SignalProblem) -> int:
     n_dropped: int = getattr(drops, problem.value)
     return n_dropped

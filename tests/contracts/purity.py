@@ -34,7 +34,7 @@ from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.format.rule_files import parse_rule_files
 from tests.builders import cluster_of, default_profile, make_node, make_pod
@@ -99,7 +99,7 @@ class Scene:
     nodes: tuple[Node, ...]
     placed: tuple[PodInfo, ...]
     pods: tuple[PodInfo, ...]
-    answers: tuple[tuple[float, dict[str, list[Series]]], ...]
+    answers: tuple[tuple[float, dict[str, list[ResultSeries]]], ...]
     lags: dict[str, float]
     now_s: float
 
@@ -170,12 +170,12 @@ def _mixed(random: Random, items: Sequence[Any]) -> list[Any]:
     return random.sample(list(items), len(items))
 
 
-def _series(random: Random, names: Sequence[str]) -> dict[str, list[Series]]:
+def _series(random: Random, names: Sequence[str]) -> dict[str, list[ResultSeries]]:
     """Return series of every signal that is asked, some missing, some no number."""
 
-    def draw(keys: Sequence[dict[str, str]], highest: float) -> list[Series]:
+    def draw(keys: Sequence[dict[str, str]], highest: float) -> list[ResultSeries]:
         texts = [random.choice([f"{random.uniform(0.0, highest):.3f}"] * 6 + ["NaN"]) for _ in keys]
-        return [Series(key, (0.0, text)) for key, text in zip(keys, texts, strict=True) if random.random() < 0.9]
+        return [ResultSeries(key, (0.0, text)) for key, text in zip(keys, texts, strict=True) if random.random() < 0.9]
 
     by_node = [{"node": name} for name in names]
     zones = ("a", "b", "7", "-3")
@@ -191,7 +191,7 @@ def _series(random: Random, names: Sequence[str]) -> dict[str, list[Series]]:
     }
 
 
-def _answer(signal: Signal, series: Sequence[Series], resolver: NodeResolver, at_s: float) -> SignalAnswer:
+def _answer(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver, at_s: float) -> SignalAnswer:
     """Return what the refresher would send."""
     found = ingest(signal, series, resolver)
     generation = resolver.identity.generation

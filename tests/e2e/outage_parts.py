@@ -23,7 +23,7 @@ from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.asking.session import Bounds
 from scheduler.signals.columns.store import SignalStore
-from scheduler.signals.problems import Problem, problems_of
+from scheduler.signals.problems import SignalProblem, problems_of
 from tests.builders import cluster_of, default_profile, make_node, make_pod
 from tests.signals.columns.store_world import crossed
 from tests.support.exporter import NodeExporter
@@ -135,7 +135,7 @@ class Parts:
 
     def is_well(self, signal: str, since_s: float) -> bool:
         """Whether all nodes have a fresh sample, of an answer since then, and nothing is wrong with the last."""
-        answer, last = self.store.answer(signal), self.refresher.standings()[signal].last
+        answer, last = self.store.answer(signal), self.refresher.query_health()[signal].last
         return (
             answer is not None
             and last is not None
@@ -146,13 +146,13 @@ class Parts:
 
     def named(self, signal: str) -> set[str]:
         """Return what `vane top` and `/metrics` both say is wrong, `outage` where the server is at fault."""
-        standing = self.refresher.standings()[signal]
-        shown = {problem.value for problem in problems_of(standing.last)} if standing.last is not None else set()
+        health = self.refresher.query_health()[signal]
+        shown = {problem.value for problem in problems_of(health.last)} if health.last is not None else set()
         page = render(self.metrics.registry).decode().splitlines()
-        exposed = {problem for problem in Problem if _series("vane_signal_problem", problem, signal) in page}
+        exposed = {problem for problem in SignalProblem if _series("vane_signal_problem", problem, signal) in page}
         is_paused = f'vane_signal_paused{{signal="{signal}"}} 1.0' in page
         is_down = 'vane_prometheus_up{server=""} 0.0' in page
-        return shown & exposed | ({"outage"} if standing.pause == "outage" and is_paused and is_down else set())
+        return shown & exposed | ({"outage"} if health.pause == "outage" and is_paused and is_down else set())
 
 
 def _series(name: str, problem: str, signal: str) -> str:

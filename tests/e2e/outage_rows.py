@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.signals.problems import Problem
+from scheduler.signals.problems import SignalProblem
 from tests.e2e.outage_parts import BAD, LOAD, NODES, SIGNALS, Parts, unix_clock
 from tests.support.fault_proxy import Asked, Fault
 
@@ -131,7 +131,7 @@ class Row:
     """
 
     name: str
-    problem: Problem
+    problem: SignalProblem
     fault: Fault | None = None
     signals: tuple[str, ...] = ("load",)
     bad: tuple[str, ...] = ()
@@ -185,43 +185,50 @@ def _push_again(parts: Parts) -> None:
 
 
 ROWS = (
-    Row("timeout", Problem.TIMEOUT, Asked.hang, ALL),
-    Row("refused", Problem.UNREACHABLE, None, ALL, begin=_refuse),
-    Row("500", Problem.SERVER_ERROR, saying(500, b"oops"), ALL),
-    Row("503", Problem.SERVER_ERROR, saying(503), ALL),
-    Row("401", Problem.UNAUTHORIZED, saying(401), ALL),
-    Row("redirect", Problem.REDIRECT, saying(302, Location="http://127.0.0.1:1/login"), ALL),
-    Row("empty", Problem.EMPTY, of_load(with_result(lambda _: []))),
-    Row("partial without warnings", Problem.PARTIAL, of_load(with_result(without_four)), bad=NODES[:4]),
+    Row("timeout", SignalProblem.TIMEOUT, Asked.hang, ALL),
+    Row("refused", SignalProblem.UNREACHABLE, None, ALL, begin=_refuse),
+    Row("500", SignalProblem.SERVER_ERROR, saying(500, b"oops"), ALL),
+    Row("503", SignalProblem.SERVER_ERROR, saying(503), ALL),
+    Row("401", SignalProblem.UNAUTHORIZED, saying(401), ALL),
+    Row("redirect", SignalProblem.REDIRECT, saying(302, Location="http://127.0.0.1:1/login"), ALL),
+    Row("empty", SignalProblem.EMPTY, of_load(with_result(lambda _: []))),
+    Row("partial without warnings", SignalProblem.PARTIAL, of_load(with_result(without_four)), bad=NODES[:4]),
     Row(
         "partial with warnings",
-        Problem.WARNINGS,
+        SignalProblem.WARNINGS,
         of_load(with_result(without_four, warnings=["no store matched"])),
         bad=NODES[:4],
     ),
-    Row("NaN", Problem.NAN, of_load(with_value("NaN")), bad=BAD, is_used=True),
-    Row("+Inf", Problem.INF, of_load(with_value("+Inf")), bad=BAD, is_used=True),
-    Row("-Inf", Problem.INF, of_load(with_value("-Inf")), bad=BAD, is_used=True),
-    Row("negative", Problem.RANGE, of_load(with_value("-3")), bad=BAD, is_used=True),
-    Row("no number", Problem.PARSE, of_load(with_value("0x1")), bad=BAD, is_used=True),
+    Row("NaN", SignalProblem.NAN, of_load(with_value("NaN")), bad=BAD, is_used=True),
+    Row("+Inf", SignalProblem.INF, of_load(with_value("+Inf")), bad=BAD, is_used=True),
+    Row("-Inf", SignalProblem.INF, of_load(with_value("-Inf")), bad=BAD, is_used=True),
+    Row("negative", SignalProblem.RANGE, of_load(with_value("-3")), bad=BAD, is_used=True),
+    Row("no number", SignalProblem.PARSE, of_load(with_value("0x1")), bad=BAD, is_used=True),
     Row(
-        "dead exporter within a range", Problem.STALE, None, ("busy", "load", "pushed", "steady"), BAD, True, _down, _up
+        "dead exporter within a range",
+        SignalProblem.STALE,
+        None,
+        ("busy", "load", "pushed", "steady"),
+        BAD,
+        True,
+        _down,
+        _up,
     ),
-    Row("exporter that repeats old samples", Problem.STALE, None, ("load",), BAD, True, _freeze, _in_time),
-    Row("exporter whose clock is set back", Problem.STALE, None, ("load",), BAD, True, _set_back, _in_time),
-    Row("push gateway", Problem.STALE, None, ("pushed",), BAD, True, _stop_pushing, _push_again),
-    Row("server's clock 3 h ahead", Problem.CLOCK_SKEW, clocks_off(3 * HOUR_S, 3 * HOUR_S), ALL, is_used=True),
-    Row("server's clock 3 h behind", Problem.CLOCK_SKEW, clocks_off(-3 * HOUR_S, -3 * HOUR_S), ALL, is_used=True),
-    Row("proxy's clock 3 h ahead", Problem.CLOCK_SKEW, clocks_off(0.0, 3 * HOUR_S), ALL, is_used=True),
-    Row("proxy's clock 3 h behind", Problem.CLOCK_SKEW, clocks_off(0.0, -3 * HOUR_S), ALL, is_used=True),
-    Row("duplicated series", Problem.DUPLICATE, of_load(with_result(doubled)), bad=BAD, is_used=True),
-    Row("matrix", Problem.RESULT_TYPE, of_load(asking("node_load1[5s]"))),
-    Row("string", Problem.RESULT_TYPE, of_load(asking('"text"'))),
-    Row("scalar", Problem.RESULT_TYPE, of_load(asking("1"))),
-    Row("a million series", Problem.TOO_MUCH, of_load(a_million)),
-    Row("one query hangs", Problem.TIMEOUT, of_load(Asked.hang)),
-    Row("cut off", Problem.UNREACHABLE, of_load(cut)),
-    Row("half a document", Problem.BAD_ANSWER, of_load(cut_json)),
-    Row("a page of a portal", Problem.BAD_ANSWER, of_load(saying(200, b"<html>Welcome</html>"))),
-    Row("slow drip", Problem.TIMEOUT, of_load(dripping)),
+    Row("exporter that repeats old samples", SignalProblem.STALE, None, ("load",), BAD, True, _freeze, _in_time),
+    Row("exporter whose clock is set back", SignalProblem.STALE, None, ("load",), BAD, True, _set_back, _in_time),
+    Row("push gateway", SignalProblem.STALE, None, ("pushed",), BAD, True, _stop_pushing, _push_again),
+    Row("server's clock 3 h ahead", SignalProblem.CLOCK_SKEW, clocks_off(3 * HOUR_S, 3 * HOUR_S), ALL, is_used=True),
+    Row("server's clock 3 h behind", SignalProblem.CLOCK_SKEW, clocks_off(-3 * HOUR_S, -3 * HOUR_S), ALL, is_used=True),
+    Row("proxy's clock 3 h ahead", SignalProblem.CLOCK_SKEW, clocks_off(0.0, 3 * HOUR_S), ALL, is_used=True),
+    Row("proxy's clock 3 h behind", SignalProblem.CLOCK_SKEW, clocks_off(0.0, -3 * HOUR_S), ALL, is_used=True),
+    Row("duplicated series", SignalProblem.DUPLICATE, of_load(with_result(doubled)), bad=BAD, is_used=True),
+    Row("matrix", SignalProblem.RESULT_TYPE, of_load(asking("node_load1[5s]"))),
+    Row("string", SignalProblem.RESULT_TYPE, of_load(asking('"text"'))),
+    Row("scalar", SignalProblem.RESULT_TYPE, of_load(asking("1"))),
+    Row("a million series", SignalProblem.TOO_MUCH, of_load(a_million)),
+    Row("one query hangs", SignalProblem.TIMEOUT, of_load(Asked.hang)),
+    Row("cut off", SignalProblem.UNREACHABLE, of_load(cut)),
+    Row("half a document", SignalProblem.BAD_ANSWER, of_load(cut_json)),
+    Row("a page of a portal", SignalProblem.BAD_ANSWER, of_load(saying(200, b"<html>Welcome</html>"))),
+    Row("slow drip", SignalProblem.TIMEOUT, of_load(dripping)),
 )

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from scheduler.model.signals import Freshness, SignalTable
-from scheduler.signals.problems import Problem, words_of
+from scheduler.signals.problems import SignalProblem, words_of
 from tests.e2e.outage_parts import BAD, BOUNDS, BUSY, INTERVAL_S, MAX_AGE_S, NODES, SIGNALS, Measured, Parts, unix_clock
 from tests.e2e.outage_rows import ROWS, Row
 from tests.support.exporter import NodeExporter
@@ -158,7 +158,7 @@ def test_row(
     assert seen.n_above == 0
     # A query that waited for another's end would come after two intervals nearly each time.
     assert seen.n_delayed <= 0.1 * seen.n_looks, "other signals are asked in time"
-    if row.bad and (row.is_used or row.problem in (Problem.PARTIAL, Problem.WARNINGS)):
+    if row.bad and (row.is_used or row.problem in (SignalProblem.PARTIAL, SignalProblem.WARNINGS)):
         assert seen.n_compared > 0, "nothing was looked at"
     for name in row.signals:
         if row.is_used:
@@ -166,7 +166,10 @@ def test_row(
                 # At worst it was scraped just before, and is told too old with the answer after that.
                 assert seen.missing_s[name, node] <= MAX_AGE_S + 2 * INTERVAL_S + _LATE_S, "bad data ends in time"
         else:
-            assert Freshness.ABSENT in seen.states[name] or row.problem in (Problem.PARTIAL, Problem.WARNINGS)
+            assert Freshness.ABSENT in seen.states[name] or row.problem in (
+                SignalProblem.PARTIAL,
+                SignalProblem.WARNINGS,
+            )
         if name == "busy" or not row.name.startswith("dead exporter"):
             # What is not asked for because of what others found has no failure of its own.
             assert seen.named[name] & {row.problem.value, "outage"}
@@ -199,7 +202,7 @@ def _until_well(parts: Parts, since_s: float) -> tuple[float, float]:
 
     def unwell() -> str:
         parts.measured.push()
-        pauses_s.extend(standing.next_try_s for standing in parts.refresher.standings().values())
+        pauses_s.extend(health.next_try_s for health in parts.refresher.query_health().values())
         return ", ".join(name for name in SIGNALS if not parts.is_well(name, since_s))
 
     wait_until(lambda: unwell() == "", 30.0, f"the end of the trouble with {unwell()}")

@@ -41,4 +41,4 @@ def test_packs_without_metrics_are_said_once_and_hinder_nobody(cluster: Measured
         if said and signal.by == "node":
             assert "(0 of 20 nodes covered)" in said[0]
     for name in MEASURED:
-        assert sum(f"signal {name} is well (20 of 20 nodes covered)" in line for line in lines) == 1
+        assert sum(f"signal {name} is healthy (20 of 20 nodes covered)" in line for line in lines) == 1

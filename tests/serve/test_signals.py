@@ -25,8 +25,8 @@ from scheduler.model.signals import Freshness
 from scheduler.serve.http import Server
 from scheduler.serve.signals import MAX_LIMIT, SignalsPage
 from scheduler.signals.answers import Drops, SignalAnswer
-from scheduler.signals.asking.query_health import Standing
-from scheduler.signals.problems import Lack
+from scheduler.signals.asking.query_health import QueryHealth
+from scheduler.signals.problems import MissingReason
 from tests.serve.source import Source
 from tests.serve.test_http import request
 
@@ -65,12 +65,12 @@ def nodes(**changes: Any) -> NodeFigures:
 VERDICTS = VerdictFigures("hot", bytes([1, 0, 2]), floats(10.0, 50.0, 30.0))
 
 
-def page(figures: Sequence[Figures], standing: Standing | None = None) -> dict[str, Any]:
+def page(figures: Sequence[Figures], health: QueryHealth | None = None) -> dict[str, Any]:
     made = SignalsPage(SignalsQuery())
     for one in figures:
         assert made.add(msgspec.msgpack.encode([one]))
     assert not made.add(NO_FIGURES)
-    body = made.body({} if standing is None else {"cpu": standing})
+    body = made.body({} if health is None else {"cpu": health})
     assert isinstance(body, bytes), body
     told: dict[str, Any] = msgspec.json.decode(body)
     return told
@@ -119,8 +119,8 @@ def test_a_node_that_nobody_knows_is_not_found(server: Server) -> None:
 
 
 def test_a_node_is_told_with_its_state_and_with_what_each_rule_makes_of_it() -> None:
-    standing = Standing(answer(n_series=3, n_mapped=2, drops=Drops(nan=1)), 1.0, {"c": Lack.NAN})
-    told = page([CPU, HOT, nodes(), VERDICTS], standing=standing)
+    health = QueryHealth(answer(n_series=3, n_mapped=2, drops=Drops(nan=1)), 1.0, {"c": MissingReason.NAN})
+    told = page([CPU, HOT, nodes(), VERDICTS], health=health)
     assert told["nodes"] == [
         {
             "signal": "cpu",
@@ -176,45 +176,45 @@ ABSENT = msgspec.structs.replace(CPU, state=Freshness.ABSENT, age_s=41.0)
 
 
 @pytest.mark.parametrize(
-    ("signal", "standing", "state", "why"),
+    ("signal", "health", "state", "why"),
     [
         (CPU, None, "missing", "unknown"),
-        (CPU, Standing(answer(error="x", error_kind="timeout")), "missing", "unknown"),
-        (CPU, Standing(answer(n_series=2, n_mapped=2)), "missing", "no_series"),
-        (CPU, Standing(answer(n_series=3, n_mapped=2), lacks={"zone-c": Lack.STALE}), "missing", "stale"),
-        (ABSENT, Standing(answer(error="x", error_kind="timeout")), "absent", "too_old"),
+        (CPU, QueryHealth(answer(error="x", error_kind="timeout")), "missing", "unknown"),
+        (CPU, QueryHealth(answer(n_series=2, n_mapped=2)), "missing", "no_series"),
+        (CPU, QueryHealth(answer(n_series=3, n_mapped=2), missing={"zone-c": MissingReason.STALE}), "missing", "stale"),
+        (ABSENT, QueryHealth(answer(error="x", error_kind="timeout")), "absent", "too_old"),
         (msgspec.structs.replace(ABSENT, age_s=float("inf")), None, "absent", "no_answer"),
     ],
 )
 def test_a_node_without_a_value_says_why(
-    signal: SignalFigures, standing: Standing | None, state: str, why: str
+    signal: SignalFigures, health: QueryHealth | None, state: str, why: str
 ) -> None:
-    told = page([signal, nodes(keys=["zone-a", "zone-b", "zone-c"])], standing=standing)
+    told = page([signal, nodes(keys=["zone-a", "zone-b", "zone-c"])], health=health)
     last = told["nodes"][-1]
     assert (last["key"], last["value"], last["state"], last["why"]) == ("zone-c", None, state, why)
 
 
 @pytest.mark.parametrize(
-    ("standing", "problems", "words"),
+    ("health", "problems", "words"),
     [
-        (Standing(answer(n_series=3, n_mapped=3)), [], ""),
-        (Standing(None), [], "not asked yet"),
+        (QueryHealth(answer(n_series=3, n_mapped=3)), [], ""),
+        (QueryHealth(None), [], "not asked yet"),
         (
-            Standing(answer(error="no answer within 5 s", error_kind="timeout"), pause="breaker", next_try_s=12.04),
+            QueryHealth(answer(error="no answer within 5 s", error_kind="timeout"), pause="breaker", next_try_s=12.04),
             ["timeout"],
             "no answer (timeout): no answer within 5 s",
         ),
         (
-            Standing(answer(n_series=3, n_mapped=1, drops=Drops(inf=1, range=1), warnings=("half of it",))),
+            QueryHealth(answer(n_series=3, n_mapped=1, drops=Drops(inf=1, range=1), warnings=("half of it",))),
             ["warnings", "inf", "range"],
             "warnings in the answer: half of it; samples that are infinite; samples outside `range`",
         ),
     ],
 )
-def test_what_is_wrong_with_a_signal_is_said_in_words(standing: Standing, problems: list[str], words: str) -> None:
-    (told,) = page([CPU], standing=standing)["signals"]
-    assert (told["problems"], told["words"], told["pause"]) == (problems, words, standing.pause)
-    assert told["next_try_s"] == round(standing.next_try_s, 1)
+def test_what_is_wrong_with_a_signal_is_said_in_words(health: QueryHealth, problems: list[str], words: str) -> None:
+    (told,) = page([CPU], health=health)["signals"]
+    assert (told["problems"], told["words"], told["pause"]) == (problems, words, health.pause)
+    assert told["next_try_s"] == round(health.next_try_s, 1)
 
 
 def test_what_is_not_known_is_said_and_a_fault_is_raised() -> None:

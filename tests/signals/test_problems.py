@@ -8,7 +8,7 @@ from scheduler.signals import problems
 from scheduler.signals.answers import Drops, SignalAnswer
 from scheduler.signals.asking import query_errors
 from scheduler.signals.asking.query_errors import QueryError, rejection
-from scheduler.signals.problems import Lack, Problem, problems_of, words_of
+from scheduler.signals.problems import MissingReason, SignalProblem, problems_of, words_of
 
 ERRORS = [one for one in vars(query_errors).values() if isinstance(one, type) and issubclass(one, QueryError)]
 
@@ -19,18 +19,18 @@ def answer(**fields: object) -> SignalAnswer:
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: str(error.__name__))
 def test_every_way_in_which_a_query_fails_is_on_the_list(error: type[QueryError]) -> None:
-    assert problems_of(answer(error="it failed", error_kind=error.kind)) == (Problem(error.kind),)
+    assert problems_of(answer(error="it failed", error_kind=error.kind)) == (SignalProblem(error.kind),)
 
 
 def test_the_list_says_what_each_means() -> None:
     rows = re.findall(r"^\| (`.*?`) \| \S", problems.__doc__ or "", re.M)
-    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(Problem)
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == set(SignalProblem)
 
 
 def test_every_reason_to_drop_a_sample_is_a_problem_and_a_lack() -> None:
     reasons = set(Drops.__struct_fields__) - {"unmapped"}
-    assert reasons <= set(Problem)
-    assert reasons <= set(Lack)
+    assert reasons <= set(SignalProblem)
+    assert reasons <= set(MissingReason)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_problems_of_an_answer_come_gravest_first(fields: dict[str, object], fou
     assert [problem.value for problem in problems_of(answer(**fields))] == found.split()
 
 
-@pytest.mark.parametrize("problem", Problem)
-def test_words_have_no_numbers_that_change(problem: Problem) -> None:
+@pytest.mark.parametrize("problem", SignalProblem)
+def test_words_have_no_numbers_that_change(problem: SignalProblem) -> None:
     assert words_of(problem)
     assert not any(character.isdigit() for character in words_of(problem))
 

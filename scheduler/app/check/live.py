@@ -26,7 +26,7 @@ from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryError
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.columns.trips import refused
 from scheduler.signals.effective import EffectiveWeight, effective_weights
@@ -236,7 +236,7 @@ def _judged(heard: _Heard, table: SignalTable, snapshot: Snapshot, resolver: Nod
     )
 
 
-def _orphans(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> tuple[Mapping[str, str], ...]:
+def _orphans(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver) -> tuple[Mapping[str, str], ...]:
     """Return the labels of the first series that name nothing known."""
     looked_at = islice(series, _MAX_LOOKED_AT)
     orphans = (one.metric for one in looked_at if ingest(signal, [one], resolver).drops.unmapped)

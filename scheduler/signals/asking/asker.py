@@ -19,11 +19,11 @@ from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.coverage import Coverage
 from scheduler.signals.asking.ingest import Ingested, ingest
 from scheduler.signals.asking.lag import LagMeter
-from scheduler.signals.asking.missing_reasons import lacks_of
+from scheduler.signals.asking.missing_reasons import missing_reasons
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, names_nodes
-from scheduler.signals.problems import Lack
+from scheduler.signals.problems import MissingReason
 
 _LOG = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class SignalAsker:
         When the last attempt was due and taken up, in monotonic seconds.
     is_slow
         The last query took more than a second; it is fast again below half of that.
-    lacks
+    missing
         Key -> why it had no value in the last answer.
     """
 
@@ -77,7 +77,7 @@ class SignalAsker:
         self.attempted = threading.Event()
         self.started_s = clock()
         self.is_slow = False
-        self.lacks: dict[str, Lack] = {}
+        self.missing: dict[str, MissingReason] = {}
         self._clock = clock
         self._wall = wall
         self._running = threading.Lock()
@@ -124,7 +124,7 @@ class SignalAsker:
             duration_s = self._clock() - begun_s
             self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
         everything, found = found, self._lag.without_stale(found, lags)
-        self.lacks = lacks_of(everything, found)
+        self.missing = missing_reasons(everything, found)
         covered = found.covered(resolver)
         is_suspect = self._is_suspect(covered, resolver, result)
         return SignalAnswer(

@@ -20,7 +20,7 @@ from scheduler.signals.asking import flavors
 from scheduler.signals.asking.credentials import Access
 from scheduler.signals.asking.query_errors import TooMuchData
 from scheduler.signals.asking.server_clock import Exchange, ServerClock
-from scheduler.signals.asking.session import Bounds, PrometheusSession, QueryAnswer, Series
+from scheduler.signals.asking.session import Bounds, PrometheusSession, QueryAnswer, ResultSeries
 
 _SERVER_TIMEOUT_S: Final = 4.0
 _SHOWN: Final = "Write an address as http://prometheus.monitoring:9090 or https://host/prefix"
@@ -53,7 +53,7 @@ class QueryResult:
         The server's clock less ours.
     """
 
-    series: list[Series]
+    series: list[ResultSeries]
     is_scalar: bool
     warnings: tuple[str, ...]
     evaluated_at_s: float

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.problems import Problem, is_grave, problems_of, words_of
+from scheduler.signals.problems import SignalProblem, is_grave, problems_of, words_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ class Complaints:
     def __init__(self) -> None:
         self._said: dict[str, set[str]] = {}
         self._last: dict[str, SignalAnswer] = {}
-        self._noted: dict[str, set[Problem]] = {}
+        self._noted: dict[str, set[SignalProblem]] = {}
 
     def forget(self, signal: str) -> None:
         """Begin anew with a signal that is gone or has changed."""
@@ -33,7 +33,7 @@ class Complaints:
         return self._last.get(signal)
 
     def note(self, signal: Signal, answer: SignalAnswer) -> None:
-        """Log a complaint that is new since the signal was well, and each time that it becomes well.
+        """Log a complaint that is new since the signal was healthy, and each time that it becomes healthy.
 
         What concerns some nodes only is said once: it may come and go with every answer.
         """
@@ -49,7 +49,7 @@ class Complaints:
                 _LOG.warning("signal %s: %s%s", title, complaint, covered, extra=details)
         elif said is None or said:
             self._said[name] = set()
-            _LOG.info("signal %s is well%s%s", title, " again" if said else "", covered, extra=details)
+            _LOG.info("signal %s is healthy%s%s", title, " again" if said else "", covered, extra=details)
 
     def _note_some_nodes(self, name: str, answer: SignalAnswer, details: dict[str, Any]) -> None:
         noted = self._noted.setdefault(name, set())
@@ -64,7 +64,7 @@ def complaint_of(answer: SignalAnswer) -> str:
     grave = next((problem for problem in problems_of(answer) if is_grave(problem, answer)), None)
     if grave is None:
         return ""
-    is_without_value = bool(answer.n_series) and not answer.n_mapped and grave is not Problem.UNMAPPED
+    is_without_value = bool(answer.n_series) and not answer.n_mapped and grave is not SignalProblem.UNMAPPED
     return f"series, but no usable value: {words_of(grave)}" if is_without_value else words_of(grave)
 
 

@@ -112,7 +112,7 @@ class Authorization:
         return self._secret is not None and self._secret.reread()
 
 
-class Connections:
+class PrometheusConnections:
     """Kept connections, made anew once a file of certificates has changed: a connection keeps what it began with."""
 
     def __init__(self, access: Access, n_connections: int) -> None:

@@ -19,8 +19,8 @@ from scheduler.signals.answers import CLUSTER_KEYS, Drops
 from scheduler.signals.asking.missing_reasons import Codes, codes_of
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
-from scheduler.signals.asking.session import ReadSeries, Series
-from scheduler.signals.problems import Lack
+from scheduler.signals.asking.session import ReadSeries, ResultSeries
+from scheduler.signals.problems import MissingReason
 from scheduler.signals.series_labels import domain_labels
 
 _VALUE: Final = attrgetter("value")
@@ -36,14 +36,14 @@ class Ingested:
         keys.
     values
         float64 (n_keys,), NaN where there is none; everything else is finite and within the signal's range.
-    lacks
+    missing
         uint8 (n_keys,): why a key has no value, see `lacking`.
     """
 
     keys: tuple[str, ...] | SeriesKeys
     values: FloatArray
     drops: Drops
-    lacks: Codes
+    missing: Codes
 
     @property
     def has_value(self) -> BoolArray:
@@ -58,7 +58,7 @@ class Ingested:
         return frozenset(compress(self.keys, self.has_value.tolist()))
 
 
-def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> Ingested:
+def ingest(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver) -> Ingested:
     """Sort the series by what they speak of, drop what is no number, and make one value of each group.
 
     With `reduce: sum` a node of which one part has no usable number has no value, and the range holds for the
@@ -95,17 +95,17 @@ def ingest(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> 
         duplicate=n_duplicate,
     )
     dropped = {
-        Lack.DUPLICATE: duplicates,
-        Lack.PARSE: groups[~is_readable],
-        Lack.NAN: groups[is_nan],
-        Lack.INF: np.concatenate((groups[is_inf], np.flatnonzero(overflowed))),
-        Lack.RANGE: np.concatenate((groups[is_outside], np.flatnonzero(beyond))),
+        MissingReason.DUPLICATE: duplicates,
+        MissingReason.PARSE: groups[~is_readable],
+        MissingReason.NAN: groups[is_nan],
+        MissingReason.INF: np.concatenate((groups[is_inf], np.flatnonzero(overflowed))),
+        MissingReason.RANGE: np.concatenate((groups[is_outside], np.flatnonzero(beyond))),
     }
     return Ingested(keys, values, drops, codes_of(values, dropped))
 
 
 def _grouped(
-    signal: Signal, series: Sequence[Series], resolver: NodeResolver
+    signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver
 ) -> tuple[tuple[str, ...] | SeriesKeys, IntArray]:
     """Return the keys, and per series the index of its key, int64, UNMAPPED where it has none."""
     if signal.by in KEYED:
@@ -121,7 +121,7 @@ def _grouped(
     return keys, np.array([index.get(domain, UNMAPPED) for domain in domains], dtype=np.int64)
 
 
-def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
+def _parsed(series: Sequence[ResultSeries]) -> tuple[FloatArray, BoolArray]:
     """Return float64 (n_series,), NaN where there is no number, and bool, True where the text is one."""
     is_readable = np.ones(len(series), dtype=np.bool_)
     samples = _read_before(series)
@@ -137,7 +137,7 @@ def _parsed(series: Sequence[Series]) -> tuple[FloatArray, BoolArray]:
     return samples + 0.0, is_readable
 
 
-def _read_before(series: Sequence[Series]) -> FloatArray | None:
+def _read_before(series: Sequence[ResultSeries]) -> FloatArray | None:
     """Return float64 (n_series,) where the numbers were read with the answer, which they were all or none."""
     if not series or not isinstance(series[0], ReadSeries):
         return None

@@ -27,7 +27,7 @@ from scheduler.signals.asking.naming_labels import naming_labels
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.format.promql_reach import reaches
 from scheduler.signals.series_labels import INSTANCE
 
@@ -172,7 +172,7 @@ class LagMeter:
                 by_key = np.fmax(by_key, now_s - _along(measured.keys, measured.values, found.keys, math.nan))
         return Lags(max(now_s - oldest_newest_s, 0.0), by_key if not np.isnan(by_key).all() else None)
 
-    def _ingested(self, series: Sequence[Series], resolver: NodeResolver) -> Ingested:
+    def _ingested(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Ingested:
         """Bring numbers of seconds to keys as those of the signal, the highest of each."""
         return ingest(replace(self._signal, reduce=Reduce.MAX, range=None), series, resolver)
 
@@ -202,7 +202,7 @@ def _positions_of_codes(keys: _Keys, wanted: _Keys) -> IntArray:
     return np.where(keys.codes[order][at] == wanted.codes, order[at], -1)
 
 
-def _number(series: Series) -> float | None:
+def _number(series: ResultSeries) -> float | None:
     """Return a sample that is a finite number."""
     number = parse_number(series.value[1]) if series.value else None
     return number if number is not None and math.isfinite(number) else None

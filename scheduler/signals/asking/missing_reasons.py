@@ -9,11 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
-from scheduler.signals.problems import Lack
+from scheduler.signals.problems import MissingReason
 
 Codes = NDArray[np.uint8]
 
-_REASONS: Final = (Lack.DUPLICATE, Lack.PARSE, Lack.NAN, Lack.INF, Lack.RANGE)
+_REASONS: Final = (
+    MissingReason.DUPLICATE,
+    MissingReason.PARSE,
+    MissingReason.NAN,
+    MissingReason.INF,
+    MissingReason.RANGE,
+)
 """Code 1 is the first; 0 is a value, or no series at all."""
 
 
@@ -24,16 +30,16 @@ class Found(Protocol):
     def keys(self) -> object: ...
 
     @property
-    def lacks(self) -> Codes: ...
+    def missing(self) -> Codes: ...
 
     @property
     def has_value(self) -> BoolArray: ...
 
 
-def codes_of(values: FloatArray, dropped: Mapping[Lack, IntArray]) -> Codes:
+def codes_of(values: FloatArray, dropped: Mapping[MissingReason, IntArray]) -> Codes:
     """Return per key why it has no value, uint8 (n_keys,); `dropped` are the keys of the samples dropped by reason.
 
-    A key that has a value all the same, of its other series, lacks nothing.
+    A key that has a value all the same, of its other series, is not missing.
     """
     codes = np.zeros(len(values), dtype=np.uint8)
     for reason, keys in dropped.items():
@@ -42,7 +48,7 @@ def codes_of(values: FloatArray, dropped: Mapping[Lack, IntArray]) -> Codes:
     return codes
 
 
-def lacks_of(before: Found, after: Found) -> dict[str, Lack]:
+def missing_reasons(before: Found, after: Found) -> dict[str, MissingReason]:
     """Return key -> why it has no value; `after` is the same answer without what is too old.
 
     Empty for the kinds with two keys.
@@ -51,6 +57,6 @@ def lacks_of(before: Found, after: Found) -> dict[str, Lack]:
     if not isinstance(keys, tuple):
         return {}
     names: Sequence[str] = keys
-    found = {names[i]: _REASONS[int(before.lacks[i]) - 1] for i in np.flatnonzero(before.lacks).tolist()}
+    found = {names[i]: _REASONS[int(before.missing[i]) - 1] for i in np.flatnonzero(before.missing).tolist()}
     stale: list[int] = np.flatnonzero(before.has_value & ~after.has_value).tolist()
-    return found | {names[i]: Lack.STALE for i in stale}
+    return found | {names[i]: MissingReason.STALE for i in stale}

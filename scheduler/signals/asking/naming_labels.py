@@ -8,13 +8,13 @@ from typing import Final
 
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.series_labels import CARD_LABELS, INSTANCE, NODE_LABELS, PART_LABELS, domain_labels
 
 _LOOKED_AT: Final = 64
 
 
-def naming_labels(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> tuple[str, ...]:
+def naming_labels(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver) -> tuple[str, ...]:
     """Return the labels that name the keys of `series`, sorted; nothing where no series names one.
 
     Some of the series are looked at, from all over the answer: one query gives all of its series the same labels,

@@ -5,7 +5,7 @@ QueryError
 │   └── CertificateRefused  the two sides do not trust each other
 ├── QueryTimeout            no answer within the time that a query may take
 ├── QueryRejected           an HTTP status other than 200, with Prometheus' own words where it sent some
-│   ├── Unauthorized        401 or 403
+│   ├── UnauthorizedError   401 or 403
 │   ├── ServerFailed        5xx, and not by this query
 │   └── QueryGivenUp        Prometheus itself ended it for its time
 ├── RedirectRefused         the address answers with another address
@@ -28,7 +28,7 @@ _ERRORS_OF_A_LIVING_SERVER: Final = frozenset({"timeout", "canceled", "execution
 
 
 class QueryError(VaneError):
-    """Base; `kind` is one of `signals.problems.Problem`, which metrics and the log name."""
+    """Base; `kind` is one of `signals.problems.SignalProblem`, which metrics and the log name."""
 
     kind: ClassVar[str] = "other"
 
@@ -75,7 +75,7 @@ class QueryRejected(QueryError):
         return self.status in _STATUS_OF_AN_ABSENT_SERVER and self.error_type not in _ERRORS_OF_A_LIVING_SERVER
 
 
-class Unauthorized(QueryRejected):
+class UnauthorizedError(QueryRejected):
     kind = "unauthorized"
 
     @property
@@ -98,7 +98,7 @@ class QueryGivenUp(QueryRejected):
 def rejection(status: int, error_type: str, error: str) -> QueryRejected:
     """Return the error that an HTTP status other than 200 stands for."""
     if status in _REFUSALS:
-        return Unauthorized(status, error_type, error)
+        return UnauthorizedError(status, error_type, error)
     if error_type == "timeout":
         return QueryGivenUp(status, error_type, error)
     if status >= 500 and error_type not in _ERRORS_OF_A_LIVING_SERVER:

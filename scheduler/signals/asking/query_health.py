@@ -1,4 +1,4 @@
-"""How the asking for one signal stands: what only the process that asks knows of it."""
+"""The health of a signal's queries: what only the process that asks knows."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from typing import Literal, Protocol
 from scheduler.model.rules import Signal
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.breaker import Breaker
-from scheduler.signals.problems import Lack
+from scheduler.signals.problems import MissingReason
 
 Pause = Literal["", "breaker", "outage"]
-"""Why a signal is asked with pauses: it has failed some times itself, or its server does not answer."""
+"""Why a signal is asked with pauses: its own query has failed several times, or its server does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueryHealth:
     """One signal at one moment.
 
     last
         The last answer, be it that there was none; None before the first has come.
     last_ago_s
         Seconds since that ended.
-    lacks
+    missing
         Key (node, domain) -> why it has no value in the last answer; keys without any series are not named.
     next_try_s
-        Seconds until it is asked again, 0 where that is under way or due.
+        Seconds until it is asked again, 0 while a query runs or is due.
     """
 
     last: SignalAnswer | None
     last_ago_s: float = 0.0
-    lacks: Mapping[str, Lack] = field(default_factory=dict)
+    missing: Mapping[str, MissingReason] = field(default_factory=dict)
     pause: Pause = ""
     next_try_s: float = 0.0
 
@@ -42,22 +42,22 @@ class Asker(Protocol):
     signal: Signal
     breaker: Breaker
     started_s: float
-    lacks: dict[str, Lack]
+    missing: dict[str, MissingReason]
 
     @property
     def is_running(self) -> bool: ...
 
 
-def standing_of(asker: Asker, server: Breaker, last: SignalAnswer | None, now_s: float) -> Standing:
-    """Return how the asking for a signal stands at `now_s`; `server` is its server's breaker."""
+def query_health_of(asker: Asker, server: Breaker, last: SignalAnswer | None, now_s: float) -> QueryHealth:
+    """Return the health of a signal's queries at `now_s`; `server` is its server's breaker."""
     pause: Pause = "outage" if server.is_open else "breaker" if asker.breaker.is_open else ""
     next_s = asker.started_s + asker.signal.interval_s
     if pause:
         next_s = max(next_s, server.next_s if server.is_open else asker.breaker.next_s)
-    return Standing(
+    return QueryHealth(
         last,
         0.0 if last is None else max(now_s - last.evaluated_at_s, 0.0),
-        asker.lacks,
+        asker.missing,
         pause,
         0.0 if asker.is_running else max(next_s - now_s, 0.0),
     )

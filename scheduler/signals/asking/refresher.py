@@ -20,7 +20,7 @@ from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
-from scheduler.signals.asking.query_health import Standing, standing_of
+from scheduler.signals.asking.query_health import QueryHealth, query_health_of
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import names_nodes
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
@@ -154,12 +154,12 @@ class Refresher:
         with self._lock:
             self._ask_once(self._askers.values())
 
-    def standings(self) -> dict[str, Standing]:
-        """Return how the asking stands, by signal."""
+    def query_health(self) -> dict[str, QueryHealth]:
+        """Return the health of each signal's queries, by signal."""
         now_s = self._clock()
         with self._lock:
             return {
-                name: standing_of(asker, self._server, self._complaints.last(name), now_s)
+                name: query_health_of(asker, self._server, self._complaints.last(name), now_s)
                 for name, asker in self._askers.items()
             }
 

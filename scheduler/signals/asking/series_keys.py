@@ -15,7 +15,7 @@ from scheduler.model.hashing import hash64, mix64
 from scheduler.model.rules import KEYED, ByKind, Signal
 from scheduler.signals.answers import KeyedValues
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver, label_names
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.series_labels import CARD_LABELS, PART_LABELS
 
 _MAX_REMEMBERED: Final = 200_000
@@ -77,7 +77,7 @@ def names_nodes(signal: Signal) -> bool:
     return signal.by in (ByKind.NODE, ByKind.GPU, ByKind.WORKLOAD)
 
 
-def keys_of(signal: Signal, series: Sequence[Series], resolver: NodeResolver) -> tuple[SeriesKeys, IntArray]:
+def keys_of(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver) -> tuple[SeriesKeys, IntArray]:
     """Return the keys of the series, and per series the index of its key, int64, UNMAPPED where it has none."""
     if signal.by not in KEYED:
         raise ValueError(f"signal {signal.name!r} is by {signal.by.value}, which has one key")

@@ -10,7 +10,7 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import QueryClient, SignalAsker
-from scheduler.signals.asking.query_health import Standing
+from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.asking.refresher import SWAP_WITHIN_S, Refresher, RefreshObserver, wait_for_first
 
 _CONCURRENCY: Final = 4
@@ -52,9 +52,9 @@ class Servers:
         for refresher in self._all():
             refresher.set_identity(identity)
 
-    def standings(self) -> dict[str, Standing]:
-        """Return how the asking stands, by signal."""
-        return {name: standing for refresher in self._all() for name, standing in refresher.standings().items()}
+    def query_health(self) -> dict[str, QueryHealth]:
+        """Return the health of each signal's queries, by signal."""
+        return {name: health for refresher in self._all() for name, health in refresher.query_health().items()}
 
     def tick(self) -> None:
         for refresher in self._all():

@@ -20,7 +20,7 @@ import urllib3.exceptions
 from urllib3 import Timeout
 
 from scheduler.model.structs import MALFORMED_JSON
-from scheduler.signals.asking.credentials import Access, Authorization, Connections
+from scheduler.signals.asking.credentials import Access, Authorization, PrometheusConnections
 from scheduler.signals.asking.query_errors import (
     BadAnswer,
     CertificateRefused,
@@ -44,7 +44,7 @@ _HEADER_VALUE: Final = re.compile(r"(?:[!-~\x80-\xff](?:[\t -~\x80-\xff]*[!-~\x8
 _ALERT: Final = re.compile(r"ALERT_(CERTIFICATE_REQUIRED|UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_\w+|ACCESS_DENIED)")
 
 
-class Series(msgspec.Struct, gc=False):
+class ResultSeries(msgspec.Struct, gc=False):
     """One element of a vector: its labels, and its time with its value, a number or the text of what may be one.
 
     A native histogram has no `value`.
@@ -54,7 +54,7 @@ class Series(msgspec.Struct, gc=False):
     value: tuple[float, float | str] | None = None
 
 
-class ReadSeries(Series, gc=False):
+class ReadSeries(ResultSeries, gc=False):
     """One whose value has been read with its answer."""
 
     value: tuple[float, float] | None = None
@@ -68,7 +68,7 @@ class QueryAnswer(msgspec.Struct, gc=False):
     """
 
     result_type: str
-    series: list[Series]
+    series: list[ResultSeries]
     warnings: tuple[str, ...] = ()
     server_date_s: float | None = None
     n_samples: int | None = None
@@ -88,7 +88,7 @@ class _Stats(msgspec.Struct, frozen=True):
     samples: _Samples = _Samples()
 
 
-class _Envelope(msgspec.Struct):
+class _AnswerEnvelope(msgspec.Struct):
     status: str
     data: _Data | None = None
     error_type: str = msgspec.field(name="errorType", default="")
@@ -116,9 +116,9 @@ class _VectorEnvelope(msgspec.Struct):
     is_partial: bool = msgspec.field(name="isPartial", default=False)
 
 
-_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+_ENVELOPE: Final = msgspec.json.Decoder(_AnswerEnvelope)
 _VECTOR_ENVELOPE: Final = msgspec.json.Decoder(_VectorEnvelope, strict=False)
-_VECTOR: Final = msgspec.json.Decoder(list[Series])
+_VECTOR: Final = msgspec.json.Decoder(list[ResultSeries])
 _SCALAR: Final = msgspec.json.Decoder(tuple[float, str])
 
 
@@ -158,7 +158,7 @@ class PrometheusSession(requests.Session):
             "Content-Type": "application/x-www-form-urlencoded",
         }
         self._authorization = Authorization(access, clock)
-        self._connections = Connections(access, n_connections)
+        self._connections = PrometheusConnections(access, n_connections)
         self._bounds = bounds
         self._timeout = Timeout(connect=bounds.connect_s, read=bounds.read_s)
         self._clock = clock
@@ -275,7 +275,7 @@ def _parse_other(body: bytes, date: str) -> QueryAnswer:
         if kind == "vector":
             series = _VECTOR.decode(envelope.data.result)
         elif kind == "scalar":
-            series = [Series(value=_SCALAR.decode(envelope.data.result))]
+            series = [ResultSeries(value=_SCALAR.decode(envelope.data.result))]
         else:
             raise WrongResultType(f"got a {kind!r}; write an expression that gives one number per series")
     except MALFORMED_JSON as error:
@@ -283,7 +283,7 @@ def _parse_other(body: bytes, date: str) -> QueryAnswer:
     return QueryAnswer(kind, series, _warnings(envelope), _unix_seconds(date), _n_samples(envelope.data.stats))
 
 
-def _warnings(envelope: _Envelope | _VectorEnvelope) -> tuple[str, ...]:
+def _warnings(envelope: _AnswerEnvelope | _VectorEnvelope) -> tuple[str, ...]:
     return (envelope.warnings or ()) + (("the server calls its answer partial",) if envelope.is_partial else ())
 
 

@@ -28,7 +28,7 @@ from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
@@ -179,7 +179,7 @@ def measure(harness: Harness, name: str, *samples: tuple[dict[str, str], str]) -
     """Have Prometheus answer a signal with two keys."""
     rules, identity = harness.world.signals.rules, harness.identities[-1]
     signal = rules.signals[name]
-    found = ingest(signal, [Series(labels, (0.0, text)) for labels, text in samples], NodeResolver(identity))
+    found = ingest(signal, [ResultSeries(labels, (0.0, text)) for labels, text in samples], NodeResolver(identity))
     assert isinstance(found.keys, SeriesKeys)
     answer = SignalAnswer(
         name,

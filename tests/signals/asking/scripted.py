@@ -13,7 +13,7 @@ from typing import Any
 
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryError
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 
 
 class Exchange(BaseHTTPRequestHandler):
@@ -114,5 +114,5 @@ class FakeClient:
             raise found
         if isinstance(found, QueryResult):
             return found
-        series = [Series({"node": name}, (5000.0, str(value))) for name, value in found.items()]
+        series = [ResultSeries({"node": name}, (5000.0, str(value))) for name, value in found.items()]
         return QueryResult(series, False, self.warnings, self._clock(), 5000.0)

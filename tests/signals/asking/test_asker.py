@@ -13,7 +13,7 @@ from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from tests.signals.asking.scripted import Clock, FakeClient
 
 NAMES = tuple("abcde")
@@ -79,9 +79,9 @@ def test_after_max_age_a_smaller_answer_is_the_new_measure() -> None:
 
 def test_kinds_of_signals() -> None:
     zoned = World(Signal("z", "zone_p99", by=ByKind.LABEL, label="zone"))
-    found = zoned.ask(QueryResult([Series({"zone": "z1"}, (1.0, "2"))], False, (), 1.0, 1.0))
+    found = zoned.ask(QueryResult([ResultSeries({"zone": "z1"}, (1.0, "2"))], False, (), 1.0, 1.0))
     assert (found.by_label, found.values, found.n_mapped) == ({"z1": 2.0}, b"", 1)
-    scalar = QueryResult([Series(value=(1.0, "4"))], True, (), 1.0, 1.0)
+    scalar = QueryResult([ResultSeries(value=(1.0, "4"))], True, (), 1.0, 1.0)
     assert World(Signal("c", "scalar(x)", by=ByKind.CLUSTER)).ask(scalar).value == 4.0
     with pytest.raises(WrongResultType, match="by: cluster"):
         World().ask(scalar)

@@ -55,11 +55,11 @@ def test_complaints_have_no_numbers_that_change(fields: dict[str, object], words
         ),
         pytest.param(
             [answer(), answer(1.0, 2.0), answer(1.0), answer(), answer()],
-            [NO_SERIES, "signal gpu is well again (2 of 4 nodes covered)", NO_SERIES],
+            [NO_SERIES, "signal gpu is healthy again (2 of 4 nodes covered)", NO_SERIES],
             id="again after recovery",
         ),
         pytest.param(
-            [answer(1.0, 2.0, 3.0)] * 2, ["signal gpu is well (3 of 4 nodes covered)"], id="well from the start"
+            [answer(1.0, 2.0, 3.0)] * 2, ["signal gpu is healthy (3 of 4 nodes covered)"], id="healthy from the start"
         ),
     ],
 )

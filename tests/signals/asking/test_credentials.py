@@ -20,7 +20,12 @@ from scheduler.settings.prometheus import PrometheusSettings
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.credentials import Access
-from scheduler.signals.asking.query_errors import CertificateRefused, CredentialsUnreadable, QueryError, Unauthorized
+from scheduler.signals.asking.query_errors import (
+    CertificateRefused,
+    CredentialsUnreadable,
+    QueryError,
+    UnauthorizedError,
+)
 from scheduler.signals.asking.refresher import NoObserver
 from scheduler.signals.asking.servers import Servers
 from tests.support.pki import CertificateAuthority
@@ -99,10 +104,10 @@ def test_who_has_all_is_let_in_and_who_lacks_one_is_told_which(guarded: Guarded)
     assert isinstance(bare, CertificateRefused)
     assert "another client certificate" in str(bare)
     nobody = refusal(guarded.client(username="", password_file=None))
-    assert isinstance(nobody, Unauthorized)
+    assert isinstance(nobody, UnauthorizedError)
     assert "HTTP 401" in str(nobody)
     assert "wants another token, user or tenant" in str(nobody)
-    assert isinstance(refusal(guarded.client(username="somebody")), Unauthorized)
+    assert isinstance(refusal(guarded.client(username="somebody")), UnauthorizedError)
 
 
 def test_a_certificate_of_another_authority_is_refused(guarded: Guarded) -> None:
@@ -116,7 +121,7 @@ def test_a_new_password_is_read_at_once_after_a_refusal(guarded: Guarded) -> Non
     path = guarded.folder / "password"
     path.write_text("wrong")
     client = guarded.client()
-    assert isinstance(refusal(client), Unauthorized)
+    assert isinstance(refusal(client), UnauthorizedError)
     path.write_text(PASSWORD)
     assert client.query("vector(1)").series
 

@@ -12,15 +12,15 @@ from scheduler.model.rules import ByKind, Reduce, Signal
 from scheduler.signals.answers import Drops
 from scheduler.signals.asking.ingest import ingest, parse_number
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 
 NAMES = ("a", "b", "c")
 RESOLVER = NodeResolver(NodeIdentity(1, NAMES, {name: i for i, name in enumerate(NAMES)}))
 NAN = math.nan
 
 
-def series(*samples: tuple[str, str]) -> list[Series]:
-    return [Series({"node": name}, (0.0, text)) for name, text in samples]
+def series(*samples: tuple[str, str]) -> list[ResultSeries]:
+    return [ResultSeries({"node": name}, (0.0, text)) for name, text in samples]
 
 
 def signal(**fields: object) -> Signal:
@@ -54,7 +54,7 @@ def test_what_is_no_usable_number_is_missing_with_its_reason(text: str, drops: D
 
 
 def test_a_histogram_and_an_unknown_node_are_counted() -> None:
-    found = ingest(signal(), [Series({"node": "a"}), *series(("x", "1"))], RESOLVER)
+    found = ingest(signal(), [ResultSeries({"node": "a"}), *series(("x", "1"))], RESOLVER)
     assert found.drops == Drops(parse=1, unmapped=1)
     assert not found.has_value.any()
 
@@ -105,10 +105,10 @@ def test_zones_are_read_from_any_of_their_labels() -> None:
     found = ingest(
         zoned,
         [
-            Series({"zone": "z2"}, (0.0, "2")),
-            Series({"topology_kubernetes_io_zone": "z1", "zone": "other"}, (0.0, "1")),
-            Series({"label_topology_kubernetes_io_zone": "z3"}, (0.0, "3")),
-            Series({"region": "r"}, (0.0, "4")),
+            ResultSeries({"zone": "z2"}, (0.0, "2")),
+            ResultSeries({"topology_kubernetes_io_zone": "z1", "zone": "other"}, (0.0, "1")),
+            ResultSeries({"label_topology_kubernetes_io_zone": "z3"}, (0.0, "3")),
+            ResultSeries({"region": "r"}, (0.0, "4")),
         ],
         RESOLVER,
     )
@@ -119,7 +119,7 @@ def test_zones_are_read_from_any_of_their_labels() -> None:
 
 def test_the_cluster_is_one_series() -> None:
     cluster = signal(by=ByKind.CLUSTER)
-    assert ingest(cluster, [Series(value=(0.0, "3"))], RESOLVER).values.tolist() == [3.0]
+    assert ingest(cluster, [ResultSeries(value=(0.0, "3"))], RESOLVER).values.tolist() == [3.0]
     assert np.isnan(ingest(cluster, [], RESOLVER).values).all()
     two = ingest(cluster, series(("a", "1"), ("b", "2")), RESOLVER)
     assert np.isnan(two.values).all()
@@ -171,7 +171,7 @@ def test_ingesting_5000_series_named_by_endpoint(benchmark: object) -> None:
     aliases = {f"10.{i // 65536}.{i // 256 % 256}.{i % 256}": i for i in range(5000)}
     resolver = NodeResolver(NodeIdentity(1, names, aliases))
     labels = [{"instance": f"{address}:9100", "job": "node-exporter"} for address in aliases]
-    found = [Series(one, (0.0, "0.25")) for one in labels]
+    found = [ResultSeries(one, (0.0, "0.25")) for one in labels]
     assert ingest(signal(), found, resolver).has_value.all()
     benchmark(ingest, signal(), found, resolver)  # type: ignore[operator]  # a fixture
 

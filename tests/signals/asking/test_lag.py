@@ -15,7 +15,7 @@ from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.naming_labels import naming_labels
 from scheduler.signals.asking.query_errors import QueryRejected, QueryTimeout
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.format.promql_reach import reaches
 from tests.signals.asking.scripted import Clock, FakeClient
 from tests.signals.asking.test_asker import resolver_of
@@ -39,9 +39,9 @@ class Measured:
 
     def timestamps(self, newest_s: float | None, behind: Mapping[str, float]) -> None:
         """Let the first selector have these: ages of its newest sample, and by node of those that are behind."""
-        series = [] if newest_s is None else [Series({MARK: "0"}, (SERVER_S, str(SERVER_S - newest_s)))]
+        series = [] if newest_s is None else [ResultSeries({MARK: "0"}, (SERVER_S, str(SERVER_S - newest_s)))]
         series += [
-            Series({MARK: "0", "node": name}, (SERVER_S, str(SERVER_S - age_s))) for name, age_s in behind.items()
+            ResultSeries({MARK: "0", "node": name}, (SERVER_S, str(SERVER_S - age_s))) for name, age_s in behind.items()
         ]
         self.client.answers[self.query] = lambda: QueryResult(series, False, (), self.clock.now_s, SERVER_S)
 
@@ -113,9 +113,9 @@ def test_the_worst_of_several_selectors_counts() -> None:
     signal = replace(CPU, expr="rate(busy[2m]) * on (node) speed")
     world = Measured(signal)
 
-    def of(selector: str, age_s: float, node: str = "") -> Series:
+    def of(selector: str, age_s: float, node: str = "") -> ResultSeries:
         labels = {MARK: selector, "node": node} if node else {MARK: selector}
-        return Series(labels, (SERVER_S, str(SERVER_S - age_s)))
+        return ResultSeries(labels, (SERVER_S, str(SERVER_S - age_s)))
 
     series = [of("0", 1.0), of("1", 9.0), of("0", 33.0, "a"), of("1", 44.0, "a"), of("1", 35.0, "b")]
     world.client.answers[world.query] = QueryResult(series, False, (), world.clock.now_s, SERVER_S)
@@ -148,7 +148,7 @@ class TestAWrittenLag:
 
     @pytest.mark.parametrize(("number", "lag_s", "n_mapped"), [("12", 12.0, 4), ("NaN", 0.0, 0), ("+Inf", 0.0, 0)])
     def test_one_number_holds_for_all(self, number: str, lag_s: float, n_mapped: int) -> None:
-        answer = self.ask(QueryResult([Series(value=(SERVER_S, number))], True, (), 1000.0, SERVER_S))
+        answer = self.ask(QueryResult([ResultSeries(value=(SERVER_S, number))], True, (), 1000.0, SERVER_S))
         assert (answer.lag_s, answer.n_mapped) == (lag_s, n_mapped)
 
     def test_without_an_answer_there_is_no_answer(self) -> None:
@@ -200,18 +200,18 @@ class TestTheQuery:
     ],
 )
 def test_the_labels_that_name_a_key(signal: Signal, labels: dict[str, str], expected: tuple[str, ...]) -> None:
-    assert naming_labels(signal, [Series(labels)], resolver_of(*NAMES)) == expected
+    assert naming_labels(signal, [ResultSeries(labels)], resolver_of(*NAMES)) == expected
 
 
 def test_cards_lag_one_by_one() -> None:
     signal = replace(CPU, expr="util", by=ByKind.GPU, reduce=Reduce.MAX)
     world = Measured(signal)
-    cards = [Series({"node": "a", "gpu": gpu}, (SERVER_S, "0.5")) for gpu in "012"]
+    cards = [ResultSeries({"node": "a", "gpu": gpu}, (SERVER_S, "0.5")) for gpu in "012"]
     world.client.answers["util"] = lambda: QueryResult(cards, False, (), world.clock.now_s, SERVER_S)
     query = lag_query(reaches("util"), ("gpu", "node"), 30.0, 15.0)
-    series = [Series({MARK: "0"}, (SERVER_S, str(SERVER_S)))]
+    series = [ResultSeries({MARK: "0"}, (SERVER_S, str(SERVER_S)))]
     series += [
-        Series({MARK: "0", "node": "a", "gpu": gpu}, (SERVER_S, str(SERVER_S - age_s)))
+        ResultSeries({MARK: "0", "node": "a", "gpu": gpu}, (SERVER_S, str(SERVER_S - age_s)))
         for gpu, age_s in (("0", 44.0), ("2", 46.0))
     ]
     world.client.answers[query] = QueryResult(series, False, (), world.clock.now_s, SERVER_S)

@@ -243,7 +243,7 @@ def test_complaints_are_logged_when_they_change(world: World, caplog: pytest.Log
     wait_until(lambda: len(world.published) >= 4, 3.0, "answers")
     world.client.answers["cpu_expr"] = {"a": 1}
     wait_until(lambda: world.published[-1].n_mapped, 3.0, "a good answer")
-    wait_until(lambda: "well again" in caplog.text, 1.0, "the good news")
+    wait_until(lambda: "healthy again" in caplog.text, 1.0, "the good news")
     assert caplog.text.count("none of a known node") == 1
 
 

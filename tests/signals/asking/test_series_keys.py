@@ -11,7 +11,7 @@ from scheduler.signals.answers import Drops, KeyedValues
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys, card_of, keys_of
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 
 NAMES = ("a", "b", "c")
 RESOLVER = NodeResolver(NodeIdentity(1, NAMES, {name: i for i, name in enumerate(NAMES)}))
@@ -24,15 +24,15 @@ Sample = tuple[str, str, str, float]
 """Group, inner key, and value, as an answer carries them."""
 
 
-def series(*samples: tuple[Mapping[str, str], str]) -> list[Series]:
-    return [Series(dict(labels), (0.0, text)) for labels, text in samples]
+def series(*samples: tuple[Mapping[str, str], str]) -> list[ResultSeries]:
+    return [ResultSeries(dict(labels), (0.0, text)) for labels, text in samples]
 
 
 def card(node: str, uuid: str, text: str, **labels: str) -> tuple[Mapping[str, str], str]:
     return {"Hostname": node, "UUID": uuid, **labels}, text
 
 
-def packed(signal: Signal, found: list[Series], resolver: NodeResolver = RESOLVER) -> KeyedValues:
+def packed(signal: Signal, found: list[ResultSeries], resolver: NodeResolver = RESOLVER) -> KeyedValues:
     ingested = ingest(signal, found, resolver)
     assert isinstance(ingested.keys, SeriesKeys)
     return ingested.keys.packed(ingested.values)

@@ -18,7 +18,7 @@ from scheduler.rules.reading import read_column
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.session import Series
+from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.format.rule_keys import CARDS
 from tests.builders import cluster_of, make_node, make_pod
@@ -67,7 +67,7 @@ class Kept:
         self.store.add_identity(identity)
 
     def publish(self, signal: Signal, samples: Sequence[Sample]) -> frozenset[str]:
-        series = [Series(dict(labels), (0.0, repr(value))) for labels, value in samples]
+        series = [ResultSeries(dict(labels), (0.0, repr(value))) for labels, value in samples]
         answered = QueryResult(series, False, (), self.clock.now_s, 0.0)
 
         class Client:
