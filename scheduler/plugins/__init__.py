@@ -15,7 +15,7 @@ from scheduler.plugins.default_binder import DefaultBinder
 from scheduler.plugins.default_preemption import DefaultPreemption
 from scheduler.plugins.delayed_binder import DelayedBinder
 from scheduler.plugins.image_locality import ImageLocality
-from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
+from scheduler.plugins.inter_pod_affinity import InterPodAffinity
 from scheduler.plugins.node_affinity import NodeAffinity
 from scheduler.plugins.node_declared_features import NodeDeclaredFeatures
 from scheduler.plugins.node_name import NodeName
@@ -28,10 +28,7 @@ from scheduler.plugins.remote_binder import RemoteBinder
 from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.plugins.taints import NodeUnschedulable, TaintToleration
 from scheduler.plugins.tenant_overcommit import TenantOvercommit
-from scheduler.plugins.volumes.node_volume_limits import NodeVolumeLimits
-from scheduler.plugins.volumes.volume_binding import VolumeBinding
-from scheduler.plugins.volumes.volume_restrictions import VolumeRestrictions
-from scheduler.plugins.volumes.volume_zone import VolumeZone
+from scheduler.plugins.volumes import NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone
 from scheduler.plugins.webhook_notifier import WebhookNotifier
 
 

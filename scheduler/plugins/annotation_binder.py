@@ -6,7 +6,7 @@ from scheduler.framework.args import PluginArgs
 from scheduler.framework.instructions import PatchPod
 from scheduler.framework.plugin import BindPlugin
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import EVERY_POD, PodSelection, check_key
+from scheduler.plugins.shared.pod_selection import EVERY_POD, PodSelection, check_key
 
 
 class AnnotationBinderArgs(PluginArgs, frozen=True):

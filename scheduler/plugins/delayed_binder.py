@@ -11,7 +11,7 @@ from scheduler.framework.plugin import BindPlugin, PermitPlugin
 from scheduler.framework.status import Code, Status, Wait
 from scheduler.model.duration import parse_duration
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import EVERY_POD, PodSelection, annotations_of
+from scheduler.plugins.shared.pod_selection import EVERY_POD, PodSelection, annotations_of
 
 PROPOSED = "vane.dev/proposed-node"
 CONFIRMED = "vane.dev/confirmed-node"

@@ -18,8 +18,14 @@ from scheduler.model.objects import Node, NodeSelectorTerm, PodSpec
 from scheduler.model.objects import NodeAffinity as NodeAffinitySpec
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.normalize import scale_to_max
-from scheduler.plugins.required_nodes import NAME_FIELD, matching_terms, required_matches, required_terms, term_matches
+from scheduler.plugins.shared.eligible_nodes import (
+    NAME_FIELD,
+    matching_terms,
+    required_matches,
+    required_terms,
+    term_matches,
+)
+from scheduler.plugins.shared.normalize import scale_to_max
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

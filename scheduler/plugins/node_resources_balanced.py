@@ -14,7 +14,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.requests import Amounts
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.resource_strategies import divisor, fills, weights_of
+from scheduler.plugins.shared.resource_strategies import divisor, fills, weights_of
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):

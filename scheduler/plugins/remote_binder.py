@@ -8,7 +8,7 @@ from scheduler.framework.args import PluginArgs
 from scheduler.framework.instructions import Bind, PatchPod
 from scheduler.framework.plugin import BindPlugin, PostBindPlugin
 from scheduler.model.pods import PodInfo
-from scheduler.plugins.selection import EVERY_POD, PodSelection
+from scheduler.plugins.shared.pod_selection import EVERY_POD, PodSelection
 
 CLUSTER = "vane.dev/cluster"
 NODE = "vane.dev/node"

@@ -13,7 +13,7 @@ from scheduler.loop.messages import Stop
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.volumes.csi_nodes import CSINodes
-from scheduler.plugins.volumes.offers import Offers
+from scheduler.plugins.volumes.volume_binding.free_storage import FreeStorage
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 from tests.plugins.volumes.objects import claim, csi_node, storage_class, term, volume
@@ -131,7 +131,7 @@ def test_the_tables_of_volumes_stand_before_a_pod_asks_for_them() -> None:
     harness.cycle.follow()
 
     catalog = harness.world.cache.state.catalog
-    offers = catalog.derived(Offers)
+    offers = catalog.derived(FreeStorage)
     table = offers.volumes("static")
     (rows, _) = offers.reaches.expand(table.reach[table.is_there])
     assert rows.tolist() == [0]

@@ -19,7 +19,7 @@ from scheduler.framework.intree_args import (
 from scheduler.framework.status import SKIP
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.plugins.resource_strategies import Strategy, shape_scores
+from scheduler.plugins.shared.resource_strategies import Strategy, shape_scores
 from tests.builders import make_node, make_pod, snapshot_of
 from tests.plugins.run import raw_scores, refusals
 

@@ -1,1 +1,11 @@
-"""InterPodAffinity: nodes chosen by the Pods that run there, and by what those Pods say."""
+"""InterPodAffinity: nodes chosen by the Pods that run there, and by what those Pods say.
+
+Read `plugin` first, then `domains` (Pods summed by topology key) and `carried_terms` (what placed Pods say about
+others, counted as they come and go). `hints` says which events may help a Pod that was refused.
+"""
+
+from __future__ import annotations
+
+from scheduler.plugins.inter_pod_affinity.plugin import InterPodAffinity
+
+__all__ = ["InterPodAffinity"]

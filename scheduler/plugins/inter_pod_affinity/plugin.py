@@ -1,9 +1,9 @@
-"""InterPodAffinity: nodes chosen by the Pods that run there, and by what those Pods say."""
+"""The plugin itself: what the counts by domain come to at each extension point."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.affinity_terms import AffinityTerm
-from scheduler.model.arrays import BoolArray, CodeArray, IntArray, Rows
+from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.label_selectors import Selector
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
@@ -29,6 +29,7 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.model.workloads import Namespace
 from scheduler.plugins.inter_pod_affinity.carried_terms import CarriedTerms, Role, Subject
+from scheduler.plugins.inter_pod_affinity.domains import AffinityDomains, Pull
 from scheduler.plugins.inter_pod_affinity.hints import node_may_help, own_labels_may_help, pod_may_help
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -37,54 +38,8 @@ REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
 @dataclass(frozen=True, slots=True)
-class _Domains:
-    """Pods by the value of one topology key.
-
-    `codes` is int32 (n_rows,), ABSENT where a node lacks the key; `sums` is int64 (n_values + 1,) by code, and what
-    ABSENT finds there is 0; `moved` holds what came or went since, by code. `gone`, int64 (n_rows,), is how many each
-    row misses that no other row does.
-    """
-
-    codes: CodeArray
-    sums: IntArray
-    total: int
-    moved: Mapping[int, int] = field(default_factory=dict)
-    gone: IntArray | None = None
-
-    def at(self, rows: Rows) -> IntArray:
-        """Return int64 (len(rows),): the Pods in each node's domain, 0 where it has none."""
-        codes = self.codes[rows]
-        found: IntArray = self.sums[codes]
-        for code, n in self.moved.items():
-            found[codes == code] += n
-        if self.gone is not None:
-            found -= self._gone_from(rows, self.gone)
-        return found
-
-    def is_nowhere(self, rows: Rows) -> BoolArray:
-        """Return bool (len(rows),): from where each node sees it, there are no Pods in any domain."""
-        codes = self.codes[rows]
-        totals = np.full(len(codes), self.total, dtype=np.int64)
-        if self.gone is not None:
-            totals -= self._gone_from(rows, self.gone)
-        is_nowhere: BoolArray = totals == 0
-        return is_nowhere
-
-    def _gone_from(self, rows: Rows, gone: IntArray) -> IntArray:
-        here: IntArray = np.where(self.codes[rows] == ABSENT, 0, gone[rows])
-        return here
-
-    def plus(self, row: int, n: int) -> _Domains:
-        """Return it with `n` more Pods on a row."""
-        code = int(self.codes[row])
-        if code == ABSENT:
-            return self
-        return replace(self, total=self.total + n, moved={**self.moved, code: self.moved.get(code, 0) + n})
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """What Filter asks, over all nodes: `near` is about Pods that match all required terms, a Domains per term.
+class _AffinityState:
+    """What Filter asks, over all nodes: `near` is about Pods that match all required terms, a AffinityDomains per term.
 
     `away` is about Pods that match one required anti-affinity term each, `existing` about Pods whose own anti-affinity
     means this one, by topology key.
@@ -93,10 +48,10 @@ class _State:
     pod: PodInfo
     namespace_labels: Mapping[str, str]
     wanted: Match
-    near: tuple[_Domains, ...]
+    near: tuple[AffinityDomains, ...]
     avoided: tuple[Match, ...]
-    away: tuple[_Domains, ...]
-    existing: Mapping[str, _Domains]
+    away: tuple[AffinityDomains, ...]
+    existing: Mapping[str, AffinityDomains]
 
     def means(self, term: AffinityTerm) -> bool:
         """Return whether a placed Pod's term is about the Pod to place."""
@@ -112,7 +67,7 @@ class _State:
             first &= one.is_nowhere(rows)
         return first
 
-    def without(self, gone: IntArray) -> _State:
+    def without(self, gone: IntArray) -> _AffinityState:
         """Return the state in which each row misses Pods, int64 (n_counts, n_rows), in the order of the tally."""
         columns = iter(gone)
         near = next(columns) if self.near else None
@@ -122,14 +77,6 @@ class _State:
             away=tuple(replace(one, gone=next(columns)) for one in self.away),
             existing={key: replace(one, gone=next(columns)) for key, one in self.existing.items()},
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Pull:
-    """What one topology key adds to the scores: codes as in _Domains, int64 sums of weights by code."""
-
-    codes: CodeArray
-    sums: IntArray
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -158,7 +105,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         namespace_labels = _namespace_labels(pod, snapshot)
         carried = snapshot.index(CarriedTerms).about(Subject.of(pod, namespace_labels), nodes.n_rows)
         keeping_away = {
-            key: _domains(key, counts[0], nodes) for (role, key), counts in carried.items() if role is Role.KEEPS_AWAY
+            key: AffinityDomains.of(key, counts[0], nodes)
+            for (role, key), counts in carried.items()
+            if role is Role.KEEPS_AWAY
         }
         existing = {key: domains for key, domains in keeping_away.items() if domains.total}
         if not (existing or terms.required or terms.required_anti):
@@ -168,23 +117,24 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         avoided = tuple(Match((_clause(term, snapshot),)) for term in terms.required_anti)
         pairs = zip(terms.required_anti, avoided, strict=True)
         return PreFilterResult(
-            _State(
+            _AffinityState(
                 pod,
                 namespace_labels,
                 wanted,
                 tuple(
-                    _domains(term.topology_key, matching.on_rows(wanted, nodes.n_rows), nodes)
+                    AffinityDomains.of(term.topology_key, matching.on_rows(wanted, nodes.n_rows), nodes)
                     for term in terms.required
                 ),
                 avoided,
                 tuple(
-                    _domains(term.topology_key, matching.on_rows(match, nodes.n_rows), nodes) for term, match in pairs
+                    AffinityDomains.of(term.topology_key, matching.on_rows(match, nodes.n_rows), nodes)
+                    for term, match in pairs
                 ),
                 existing,
             )
         )
 
-    def filter(self, state: _State, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+    def filter(self, state: _AffinityState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         """Return at most one refusal of each node: as in kube-scheduler only the first is told."""
         standing = np.ones(len(snapshot.nodes.alive[rows]), dtype=np.bool_)
         found: list[Rejection] = []
@@ -207,18 +157,20 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             standing = standing & ~refused
         return found
 
-    def add_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+    def add_pod(self, state: _AffinityState, pod: PodInfo, row: int, snapshot: Snapshot) -> _AffinityState:
         return _moved(state, pod, row, 1, snapshot.nodes)
 
-    def remove_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+    def remove_pod(self, state: _AffinityState, pod: PodInfo, row: int, snapshot: Snapshot) -> _AffinityState:
         return _moved(state, pod, row, -1, snapshot.nodes)
 
-    def tally(self, state: _State, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
+    def tally(self, state: _AffinityState, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
         """Count the Pods that `near`, `away` and `existing` are about, in this order."""
         nodes, matching = snapshot.nodes, snapshot.index(MatchingPods)
         carried = [_keys_about(state, one) for one in pods]
         nobody: IntArray = np.zeros(nodes.n_rows, dtype=np.int64)
-        new = {key: _domains(key, nobody, nodes) for keys in carried for key in keys if key not in state.existing}
+        new = {
+            key: AffinityDomains.of(key, nobody, nodes) for keys in carried for key in keys if key not in state.existing
+        }
         state = replace(state, existing={**state.existing, **new})
         meant = [*([state.wanted] if state.near else []), *state.avoided]
         subject = Subject.of(pod, state.namespace_labels, below=pod.priority)
@@ -230,7 +182,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         below += [nobody if counts is None else counts[0] for counts in keeping]
         return Tally(np.array(each, dtype=np.int64), np.stack(below), state.without)
 
-    def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[_Pull, ...] | Status:
+    def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Pull, ...] | Status:
         """Return the pulls of all topology keys; InvalidObjectError for terms that cannot be read fails the attempt."""
         terms, nodes = pod.affinity_terms, snapshot.nodes
         if terms.faults:
@@ -256,10 +208,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 pull(key, sums[0], sums[1])
             elif role is Role.DRAWS and self._hard_weight:
                 pull(key, sums[0], sums[1] * self._hard_weight)
-        found = (_pull(key, both, nodes) for key, both in pulls.items())
+        found = (Pull.of(key, both, nodes) for key, both in pulls.items())
         return tuple(one for one in found if one is not None) or SKIP
 
-    def score(self, state: tuple[_Pull, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
+    def score(self, state: tuple[Pull, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return the sum of the weights in each node's domains; it may be negative."""
         raw = np.zeros(len(snapshot.nodes.alive[rows]), dtype=np.int64)
         for one in state:
@@ -306,41 +258,12 @@ def _namespaces(selector: Selector, snapshot: Snapshot) -> frozenset[str]:
     return frozenset(one.name for one in found if selector.matches(one.labels or {}))
 
 
-def _codes(key: str, nodes: NodeView) -> CodeArray:
-    codes = nodes.label_codes(key)
-    return np.full(nodes.n_rows, ABSENT, dtype=np.int32) if codes is None else codes.astype(np.int32, copy=False)
-
-
-def _by_value(amounts: IntArray, codes: CodeArray, n_values: int) -> IntArray:
-    """Return int64 (n_values + 1,): sums of (n_rows,) amounts by code, 0 at the end, where ABSENT points to."""
-    rows = np.flatnonzero(amounts)
-    here = codes[rows]
-    has_key = here != ABSENT
-    # Weights make bincount add in floating point: exact below 2**53, far beyond weight times Pods.
-    sums = np.bincount(here[has_key], weights=amounts[rows][has_key], minlength=n_values + 1)
-    return sums.astype(np.int64)
-
-
-def _domains(key: str, counts: IntArray, nodes: NodeView) -> _Domains:
-    codes = _codes(key, nodes)
-    sums = _by_value(counts, codes, len(nodes.label_values(key)))
-    return _Domains(codes, sums, int(sums.sum()))
-
-
-def _pull(key: str, both: IntArray, nodes: NodeView) -> _Pull | None:
-    """Return what a key adds; None where no Pod with a term, or meant by one, is on a node that has the key."""
-    codes, n_values = _codes(key, nodes), len(nodes.label_values(key))
-    if not (both[0][codes != ABSENT]).any():
-        return None
-    return _Pull(codes, _by_value(both[1], codes, n_values))
-
-
-def _keys_about(state: _State, pod: PodInfo) -> list[str]:
+def _keys_about(state: _AffinityState, pod: PodInfo) -> list[str]:
     """Return the topology keys of a placed Pod's anti-affinity terms that mean the Pod to place."""
     return [term.topology_key for term in pod.affinity_terms.required_anti if state.means(term)]
 
 
-def _moved(state: _State, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _State:
+def _moved(state: _AffinityState, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _AffinityState:
     """Return the state after a Pod has come to a row (n 1) or left it (n -1)."""
     is_near = bool(state.near) and state.wanted.holds(pod)
     is_avoided = [match.holds(pod) for match in state.avoided]
@@ -349,7 +272,7 @@ def _moved(state: _State, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _S
         return state
     existing = dict(state.existing)
     for key in keys:
-        known = existing.get(key) or _domains(key, np.zeros(nodes.n_rows, dtype=np.int64), nodes)
+        known = existing.get(key) or AffinityDomains.of(key, np.zeros(nodes.n_rows, dtype=np.int64), nodes)
         existing[key] = known.plus(row, n)
     return replace(
         state,

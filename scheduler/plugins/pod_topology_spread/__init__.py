@@ -1,4 +1,8 @@
-"""PodTopologySpread: Pods that match are spread over the domains of a node label."""
+"""PodTopologySpread: Pods that match are spread over the domains of a node label.
+
+Read `plugin` first, then `constraints` (which ones hold for a Pod) and `domains` (which nodes count, and how many Pods
+match in each domain). `hints` says which events may help a Pod that was refused.
+"""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins.pod_topology_spread.constraints import Constraint
-from scheduler.plugins.required_nodes import required_matches, required_terms
-from scheduler.plugins.tolerations import REFUSING_EFFECTS, tolerates
+from scheduler.plugins.shared.eligible_nodes import REFUSING_EFFECTS, required_matches, required_terms, tolerates
 
 
 class Topology:

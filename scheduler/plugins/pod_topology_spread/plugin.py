@@ -1,4 +1,4 @@
-"""The plugin itself: what becomes of counts by domain at each extension point."""
+"""The plugin itself: what the counts by domain come to at each extension point."""
 
 from __future__ import annotations
 

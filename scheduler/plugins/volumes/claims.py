@@ -1,12 +1,14 @@
-"""The claims behind a Pod's volumes: their names, who owns them, whether they are bound."""
+"""The claims behind a Pod's volumes: their names, who owns them, whether they are bound, and hints about them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.model.catalog import Catalog
 from scheduler.model.objects import Pod
+from scheduler.model.pods import PodInfo
 from scheduler.model.volumes import (
     BIND_COMPLETED,
     PersistentVolumeClaim,
@@ -78,3 +80,23 @@ def class_name_of(claim: PersistentVolumeClaim) -> str:
 def class_of(claim: PersistentVolumeClaim, catalog: Catalog) -> StorageClass | None:
     name = class_name_of(claim)
     return catalog.get(StorageClass, name) if name else None
+
+
+def is_used_claim(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    """Queue where the claim is one that a volume of the Pod uses, an ephemeral volume included."""
+    return _queue_if_among((use.claim for use in claim_uses(pod.pod)), pod, event)
+
+
+def is_named_claim(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    """Queue where the claim is one that the Pod names; an ephemeral volume names none."""
+    return _queue_if_among(claim_names(pod.pod), pod, event)
+
+
+def _queue_if_among(names: Iterable[str], pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+    claim = event.new
+    is_ours = (
+        isinstance(claim, PersistentVolumeClaim)
+        and claim.metadata.namespace == pod.namespace
+        and claim.metadata.name in names
+    )
+    return QueueingHint.QUEUE if is_ours else QueueingHint.SKIP

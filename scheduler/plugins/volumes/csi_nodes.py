@@ -13,7 +13,7 @@ from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.model.volumes import CSINode
-from scheduler.plugins.volumes.migration import migrated_plugins
+from scheduler.plugins.volumes.csi_migration import migrated_plugins
 
 NO_LIMIT = -1
 

@@ -14,8 +14,8 @@ from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import PersistentVolumeClaim
-from scheduler.plugins.volumes.claims import claim_names, not_found
-from scheduler.plugins.volumes.in_use import Disk, VolumesInUse, has_disk, pod_disks
+from scheduler.plugins.volumes.claims import claim_names, is_named_claim, not_found
+from scheduler.plugins.volumes.volumes_in_use import Disk, VolumesInUse, has_disk, pod_disks
 
 REASON_DISK = "node(s) had no available disk"
 REASON_ONE_POD = (
@@ -92,7 +92,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return (
             EventInterest(Resource.ASSIGNED_POD, Action.DELETE, _volume_came_free),
             EventInterest(Resource.NODE, Action.ADD),
-            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_is_ours),
+            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_named_claim),
         )
 
 
@@ -133,10 +133,3 @@ def _volume_came_free(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     freed = any(disk in held and not (is_reader and held[disk]) for disk, is_reader in pod_disks(pod.pod))
     shared = set(claim_names(gone.pod)) & set(claim_names(pod.pod))
     return QueueingHint.QUEUE if freed or shared else QueueingHint.SKIP
-
-
-def _claim_is_ours(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    claim = event.new
-    if isinstance(claim, PersistentVolumeClaim) and claim.metadata.namespace == pod.namespace:
-        return QueueingHint.QUEUE if claim.metadata.name in claim_names(pod.pod) else QueueingHint.SKIP
-    return QueueingHint.SKIP

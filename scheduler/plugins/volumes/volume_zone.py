@@ -16,8 +16,14 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.model.structs import Labels, Requirement
 from scheduler.model.views import NodeView
 from scheduler.model.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
-from scheduler.plugins.volumes.claims import WAIT_FOR_FIRST_CONSUMER, claim_names, class_name_of, not_found
-from scheduler.plugins.volumes.migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from scheduler.plugins.volumes.claims import (
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_names,
+    class_name_of,
+    is_named_claim,
+    not_found,
+)
+from scheduler.plugins.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 
 REASON = "node(s) had no available volume zone"
 
@@ -57,7 +63,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return (
             EventInterest(Resource.STORAGE_CLASS, Action.ADD, _class_delays_binding),
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, _claim_is_ours),
+            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, is_named_claim),
             EventInterest(Resource.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _topology_changed),
         )
 
@@ -120,13 +126,6 @@ def _class_delays_binding(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     added = event.new
     if isinstance(added, StorageClass) and added.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return QueueingHint.QUEUE
-    return QueueingHint.SKIP
-
-
-def _claim_is_ours(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    claim = event.new
-    if isinstance(claim, PersistentVolumeClaim) and claim.metadata.namespace == pod.namespace:
-        return QueueingHint.QUEUE if claim.metadata.name in claim_names(pod.pod) else QueueingHint.SKIP
     return QueueingHint.SKIP
 
 

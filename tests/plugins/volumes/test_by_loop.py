@@ -17,10 +17,10 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.model.volumes import StorageClass
-from scheduler.plugins.volumes.bound_claims import VolumeState
-from scheduler.plugins.volumes.node_volume_limits import REASON as FULL
-from scheduler.plugins.volumes.node_volume_limits import NodeVolumeLimits
-from scheduler.plugins.volumes.volume_binding import (
+from scheduler.plugins.volumes.node_volume_limits.plugin import REASON as FULL
+from scheduler.plugins.volumes.node_volume_limits.plugin import NodeVolumeLimits
+from scheduler.plugins.volumes.volume_binding.bound_claims import VolumeState
+from scheduler.plugins.volumes.volume_binding.plugin import (
     REASON_AFFINITY,
     REASON_GONE,
     REASON_NO_SPACE,

@@ -9,7 +9,7 @@ from scheduler.errors import PluginError
 from scheduler.framework.status import Code
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.volumes.node_volume_limits import NodeVolumeLimits
+from scheduler.plugins.volumes.node_volume_limits.plugin import NodeVolumeLimits
 from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node
 from tests.plugins.volumes.objects import claim, csi, csi_node, pod_claiming, pod_with, volume
 

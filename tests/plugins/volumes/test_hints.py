@@ -11,8 +11,8 @@ from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled, Profile
 from scheduler.model.pods import PodInfo
 from scheduler.plugins import default_chain
-from scheduler.plugins.volumes.node_volume_limits import NodeVolumeLimits
-from scheduler.plugins.volumes.volume_binding import VolumeBinding
+from scheduler.plugins.volumes.node_volume_limits.plugin import NodeVolumeLimits
+from scheduler.plugins.volumes.volume_binding.plugin import VolumeBinding
 from scheduler.plugins.volumes.volume_restrictions import VolumeRestrictions
 from scheduler.plugins.volumes.volume_zone import VolumeZone
 from tests.builders import make_node, make_pod

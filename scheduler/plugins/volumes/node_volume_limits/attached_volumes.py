@@ -35,14 +35,14 @@ from scheduler.plugins.volumes.claims import (
     not_found,
     not_made_for,
 )
-from scheduler.plugins.volumes.csi_nodes import CSINodes, RowColumns, RowNames
-from scheduler.plugins.volumes.in_use import VolumesInUse
-from scheduler.plugins.volumes.migration import (
+from scheduler.plugins.volumes.csi_migration import (
     PROVISIONERS,
     UNCOUNTED_PROVISIONERS,
     Handle,
     in_tree_of,
 )
+from scheduler.plugins.volumes.csi_nodes import CSINodes, RowColumns, RowNames
+from scheduler.plugins.volumes.volumes_in_use import VolumesInUse
 
 K = TypeVar("K", bound=Hashable)
 

@@ -15,9 +15,9 @@ from scheduler.model.catalog import CatalogObject, key_of
 from scheduler.model.objects import Node
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
-from scheduler.plugins.volumes.chosen_node import Chosen, choose, still_awaited, writes
-from scheduler.plugins.volumes.matches import Binding
-from scheduler.plugins.volumes.volume_binding import VolumeBinding
+from scheduler.plugins.volumes.volume_binding.binding_plan import PodVolumes
+from scheduler.plugins.volumes.volume_binding.plugin import VolumeBinding
+from scheduler.plugins.volumes.volume_binding.reserve_and_prebind import AssumedVolumes, choose, still_awaited, writes
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod
 from tests.plugins.volumes.objects import (
     ZONE,
@@ -65,7 +65,7 @@ class Shown:
 )
 def test_a_volume_is_bound_to_the_claim(found: PersistentVolume, annotations: Mapping[str, str]) -> None:
     wanted = claim("c", metadata={"resourceVersion": "5"})
-    chosen = choose(Binding([(wanted, found)], []), "n")
+    chosen = choose(PodVolumes([(wanted, found)], []), "n")
 
     ((_, item),) = chosen.static
     assert chosen.changed == (item,)
@@ -81,15 +81,15 @@ def test_a_volume_is_bound_to_the_claim(found: PersistentVolume, annotations: Ma
 def test_what_is_so_already_is_not_written() -> None:
     mine = volume("pv", claimRef=OURS)
     selected = claim("d", annotations={SELECTED_NODE: "n"})
-    chosen = choose(Binding([(claim("c"), mine)], [selected]), "n")
+    chosen = choose(PodVolumes([(claim("c"), mine)], [selected]), "n")
 
-    assert chosen == Chosen(((claim("c"), mine),), (selected,), ())
+    assert chosen == AssumedVolumes(((claim("c"), mine),), (selected,), ())
     assert list(writes(chosen)) == []
 
 
 def test_volumes_are_written_before_claims() -> None:
     kept = claim("d", annotations={"kept": "yes", SELECTED_NODE: "earlier"}, metadata={"resourceVersion": "7"})
-    chosen = choose(Binding([(claim("c"), volume("pv"))], [kept]), "n")
+    chosen = choose(PodVolumes([(claim("c"), volume("pv"))], [kept]), "n")
 
     first, second = writes(chosen)
     assert first.kind == "PersistentVolume"
@@ -109,7 +109,7 @@ def test_volumes_are_written_before_claims() -> None:
     ],
 )
 def test_a_claim_and_its_volume_are_awaited(shown: tuple[CatalogObject, ...], awaited: set[str]) -> None:
-    chosen = choose(Binding([(claim("c"), volume("pv"))], []), "n")
+    chosen = choose(PodVolumes([(claim("c"), volume("pv"))], []), "n")
     assert {name for _, _, name in still_awaited(chosen, "n", Shown(*shown))} == awaited
 
 
@@ -126,7 +126,7 @@ def selected(to: str = "") -> PersistentVolumeClaim:
     ],
 )
 def test_a_volume_to_be_made_is_awaited(shown: tuple[CatalogObject, ...], awaited: set[str]) -> None:
-    chosen = choose(Binding([], [claim("c")]), "n")
+    chosen = choose(PodVolumes([], [claim("c")]), "n")
     assert {name for _, _, name in still_awaited(chosen, "n", Shown(*shown))} == awaited
 
 
@@ -147,7 +147,7 @@ NOT_THERE = 'pv "new" node affinity doesn\'t match node "n": no matching NodeSel
 )
 def test_a_volume_must_be_within_reach(affinity: Any, shown: tuple[CatalogObject, ...], problem: str) -> None:
     made = volume("new", affinity=affinity, awsElasticBlockStore={"volumeID": "vol-1"})
-    chosen = choose(Binding([], [claim("c")]), "n")
+    chosen = choose(PodVolumes([], [claim("c")]), "n")
     api = Shown(selected("new"), made, *shown)
     if not problem:
         assert still_awaited(chosen, "n", api) == set()
@@ -159,7 +159,7 @@ def test_a_volume_must_be_within_reach(affinity: Any, shown: tuple[CatalogObject
 
 def test_a_migrated_volume_that_cannot_be_told_ends_the_wait() -> None:
     mine = volume("pv", claimRef=OURS, awsElasticBlockStore={"volumeID": "aws://zone/disk"})
-    chosen = choose(Binding([(claim("c"), mine)], []), "n")
+    chosen = choose(PodVolumes([(claim("c"), mine)], []), "n")
     api = Shown(mine, claim("c", volume="pv"), MIGRATED)
     with pytest.raises(NotComingError, match="binding volumes: failed to translate pv to csi: could not translate pv"):
         still_awaited(chosen, "n", api)

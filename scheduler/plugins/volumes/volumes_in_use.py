@@ -14,7 +14,7 @@ from scheduler.model.objects import Pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.volumes import Volume
 from scheduler.plugins.volumes.claims import claim_names, claim_uses
-from scheduler.plugins.volumes.migration import is_in_tree
+from scheduler.plugins.volumes.csi_migration import is_in_tree
 
 K = TypeVar("K", bound=Hashable)
 
@@ -57,7 +57,8 @@ def has_disk(pod: Pod) -> bool:
     )
 
 
-def _is_attachable(pod: Pod) -> bool:
+def has_attachable(pod: Pod) -> bool:
+    """Return whether a volume may have to be attached to the node: one with a claim, or of a kind CSI took over."""
     return any(
         volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_in_tree(volume)
         for volume in pod.spec.volumes or ()
@@ -80,13 +81,13 @@ class VolumesInUse(Index):
     def add_pod(self, pod: PodInfo, row: int) -> None:
         if pod.pod.spec.volumes:
             self._count(pod, row, 1)
-            if _is_attachable(pod.pod):
+            if has_attachable(pod.pod):
                 self._pods.setdefault(row, {})[pod.uid] = pod
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         if pod.pod.spec.volumes:
             self._count(pod, row, -1)
-            if _is_attachable(pod.pod):
+            if has_attachable(pod.pod):
                 del self._pods[row][pod.uid]
                 if not self._pods[row]:
                     del self._pods[row]

@@ -11,10 +11,10 @@ from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import PersistentVolume, PersistentVolumeClaim
+from scheduler.plugins.volumes.csi_migration import in_tree_of, migrated_affinity
 from scheduler.plugins.volumes.csi_nodes import CSINodes
-from scheduler.plugins.volumes.matches import Plan
-from scheduler.plugins.volumes.migration import in_tree_of, migrated_affinity
-from scheduler.plugins.volumes.reach import matching, reach_of_affinity
+from scheduler.plugins.volumes.volume_binding.binding_plan import BindingPlan
+from scheduler.plugins.volumes.volume_binding.reachable_nodes import matching, reach_of_affinity
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class VolumeState:
     affinity, gone
         bool (n_rows,): a bound volume cannot be used there, or is no longer there at all.
     faulty
-        Where the attempt fails because `fault`, as `Plan` has it for the others.
+        Where the attempt fails because `fault`, as `BindingPlan` has it for the others.
     plan
         What is to be done for the claims that wait for a node; None if none does.
     """
@@ -33,7 +33,7 @@ class VolumeState:
     gone: BoolArray
     faulty: BoolArray
     fault: str = ""
-    plan: Plan | None = None
+    plan: BindingPlan | None = None
 
 
 def check_bound(claims: Sequence[PersistentVolumeClaim], snapshot: Snapshot) -> VolumeState:

@@ -80,7 +80,7 @@ def matching(reach: Reach, nodes: NodeView) -> BoolArray:
     return matches
 
 
-class Reaches:
+class ReachableRows:
     """The rows of each Reach in use; `expand` strings the rows of many of them together without a loop.
 
     A node that comes, goes or gets other labels costs the reaches that its labels, before and after, are named by.

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.volumes.volume_binding import VolumeBinding
+from scheduler.plugins.volumes.volume_binding.plugin import VolumeBinding
 from tests.builders import NO_SIGNALS, cluster_of, make_node
 from tests.plugins.run import raw_scores
 from tests.plugins.volumes.objects import ZONE, claim, csi_driver, pod_claiming, pool, storage_class, term, volume

@@ -9,8 +9,8 @@ from scheduler.errors import InvalidObjectError
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.volumes.bound_claims import VolumeState
-from scheduler.plugins.volumes.volume_binding import (
+from scheduler.plugins.volumes.volume_binding.bound_claims import VolumeState
+from scheduler.plugins.volumes.volume_binding.plugin import (
     REASON_AFFINITY,
     REASON_GONE,
     REASON_IMMEDIATE,

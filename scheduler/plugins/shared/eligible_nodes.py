@@ -1,21 +1,24 @@
-"""The nodes that a Pod itself requires, in columns, for the plugins that look only at those.
+"""The nodes that a Pod's own spec lets it go to: what it requires of them, in columns, and which taints it tolerates.
 
-Source: k8s.io/component-helpers v0.37 scheduling/corev1/nodeaffinity (behaviour).
+Source: k8s.io/component-helpers v0.37 scheduling/corev1/nodeaffinity and k8s.io/api core/v1/toleration.go (behaviour).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from scheduler.model.arrays import BoolArray
 from scheduler.model.node_selectors import is_empty, is_readable
-from scheduler.model.objects import NodeSelectorTerm, PodSpec
+from scheduler.model.objects import NodeSelectorTerm, PodSpec, Taint, Toleration
 from scheduler.model.structs import Requirement
 from scheduler.model.views import NodeView
 
 NAME_FIELD = "metadata.name"
+
+REFUSING_EFFECTS = ("NoSchedule", "NoExecute")
+"""The effects of taints that keep Pods away; others only ask them to avoid the node."""
 
 
 def required_terms(spec: PodSpec) -> Sequence[NodeSelectorTerm] | None:
@@ -67,3 +70,19 @@ def _field_matches(field: Requirement, nodes: NodeView) -> BoolArray:
         if row is not None:
             equal[row] = True
     return equal if field.operator == "In" else ~equal
+
+
+def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
+    """Return whether any toleration covers the taint; Lt and Gt never do (their gate is off in 1.37)."""
+    return any(_covers(toleration, taint) for toleration in tolerations)
+
+
+def _covers(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator in ("", "Equal"):
+        # Also without a key: kube-scheduler compares the value even then.
+        return toleration.value == taint.value
+    return toleration.operator == "Exists"

@@ -1,4 +1,4 @@
-"""Queueing hints of VolumeBinding: which changes may help a Pod that it refused.
+"""Which changes may help a Pod that VolumeBinding refused.
 
 Source: kube-scheduler v1.37 volumebinding/volume_binding.go (behaviour).
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from scheduler.framework.events import ClusterEvent, QueueingHint
 from scheduler.model.pods import PodInfo
-from scheduler.model.volumes import CSIDriver, CSINode, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
-from scheduler.plugins.volumes.claims import claim_uses
-from scheduler.plugins.volumes.migration import MIGRATED_PLUGINS
-from scheduler.plugins.volumes.offers import bytes_of
+from scheduler.model.volumes import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from scheduler.plugins.volumes.csi_migration import MIGRATED_PLUGINS
+from scheduler.plugins.volumes.volume_binding.storage_table import bytes_of
 
 
 def class_reaches_further(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
@@ -19,14 +18,6 @@ def class_reaches_further(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
         return QueueingHint.QUEUE
     is_same = (old.allowed_topologies or []) == (new.allowed_topologies or [])
     return QueueingHint.SKIP if is_same else QueueingHint.QUEUE
-
-
-def claim_is_ours(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    claim = event.new
-    if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.namespace:
-        return QueueingHint.SKIP
-    is_ours = any(use.claim == claim.metadata.name for use in claim_uses(pod.pod))
-    return QueueingHint.QUEUE if is_ours else QueueingHint.SKIP
 
 
 def plugins_migrated(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:

@@ -13,12 +13,12 @@ from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.catalog import Catalog
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.model.volumes import CSIDriver, CSINode, PersistentVolumeClaim, VolumeAttachment
-from scheduler.plugins.volumes.attached import Attached, Counted, counted
-from scheduler.plugins.volumes.claims import claim_uses
+from scheduler.model.volumes import CSIDriver, CSINode, VolumeAttachment
+from scheduler.plugins.volumes.claims import is_used_claim
+from scheduler.plugins.volumes.csi_migration import Handle, in_tree_of
 from scheduler.plugins.volumes.csi_nodes import NO_LIMIT
-from scheduler.plugins.volumes.in_use import VolumesInUse
-from scheduler.plugins.volumes.migration import Handle, in_tree_of, is_in_tree
+from scheduler.plugins.volumes.node_volume_limits.attached_volumes import Attached, Counted, counted
+from scheduler.plugins.volumes.volumes_in_use import VolumesInUse, has_attachable
 
 REASON = "node(s) exceed max volume count"
 
@@ -44,7 +44,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         snapshot.catalog.derived(Attached).follow(snapshot)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        return PreFilterResult() if _has_attachable(pod) else SKIP
+        return PreFilterResult() if has_attachable(pod.pod) else SKIP
 
     def filter(self, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         wanted = [
@@ -76,16 +76,9 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             EventInterest(Resource.CSI_NODE, Action.ADD),
             EventInterest(Resource.CSI_NODE, Action.UPDATE, _limit_grew),
             EventInterest(Resource.ASSIGNED_POD, Action.DELETE, _volumes_go),
-            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, _claim_is_ours),
+            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, is_used_claim),
             EventInterest(Resource.VOLUME_ATTACHMENT, Action.DELETE, _attachment_may_matter),
         )
-
-
-def _has_attachable(pod: PodInfo) -> bool:
-    return any(
-        volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_in_tree(volume)
-        for volume in pod.pod.spec.volumes or ()
-    )
 
 
 def _where_new(wanted: Sequence[Counted], attached: Attached) -> dict[Handle, BoolArray]:
@@ -164,15 +157,7 @@ def _volumes_go(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     if not isinstance(gone, PodInfo):
         return QueueingHint.QUEUE
     is_placed = bool(gone.pod.spec.node_name or gone.pod.status.nominated_node_name)
-    return QueueingHint.QUEUE if is_placed and _has_attachable(gone) else QueueingHint.SKIP
-
-
-def _claim_is_ours(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    claim = event.new
-    if not isinstance(claim, PersistentVolumeClaim) or claim.metadata.namespace != pod.namespace:
-        return QueueingHint.SKIP
-    is_ours = any(use.claim == claim.metadata.name for use in claim_uses(pod.pod))
-    return QueueingHint.QUEUE if is_ours else QueueingHint.SKIP
+    return QueueingHint.QUEUE if is_placed and has_attachable(gone.pod) else QueueingHint.SKIP
 
 
 def _attachment_may_matter(pod: PodInfo, event: ClusterEvent) -> QueueingHint:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.plugins.selection import PodSelection
+from scheduler.plugins.shared.pod_selection import PodSelection
 from tests.builders import pod_of
 
 

@@ -1,8 +1,4 @@
-"""Offers: what storage there is for claims, per storage class, as columns: free volumes, and pools to make new ones in.
-
-An offer is looked for by claim and node at once: the offers that suit the claim, strung out over the nodes within reach
-of each, and of these the best for every node. What the columns hold changes with PersistentVolumes and
-CSIStorageCapacities alone.
+"""StorageTable: the free volumes of one storage class, or the pools to make volumes in, as columns.
 
 Source: k8s.io/component-helpers storage/volume FindMatchingVolume and kube-scheduler v1.37 volumebinding/binder.go
 hasEnoughCapacity (behaviour). Among equals kube-scheduler takes any; here a hash of the name decides, on every replica
@@ -12,7 +8,8 @@ alike. A fraction of a byte rounds against the offer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,21 +17,14 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import INT64_MAX, BoolArray, IntArray
-from scheduler.model.catalog import Catalog, CatalogObject, Key
+from scheduler.model.catalog import CatalogObject, Key
 from scheduler.model.hashing import hash64
 from scheduler.model.label_selectors import Selector
 from scheduler.model.labels import LabelColumns
 from scheduler.model.quantity import parse_quantity
-from scheduler.model.snapshot import Snapshot
 from scheduler.model.structs import Requirement, ResourceList
-from scheduler.model.volumes import (
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    storage_class_of,
-)
-from scheduler.plugins.volumes.order import Order
-from scheduler.plugins.volumes.reach import Reaches, reach_of_affinity, reach_of_selector
+from scheduler.model.volumes import PersistentVolume, PersistentVolumeClaim
+from scheduler.plugins.volumes.volume_binding.reachable_nodes import ReachableRows
 
 NONE = -1
 
@@ -43,9 +33,10 @@ MAX_BYTES = INT64_MAX // 100
 
 _FIRST_CAPACITY = 64
 _MOST_MODES = 62
-_AVAILABLE = "Available"
-_FILESYSTEM = "Filesystem"
+FILESYSTEM = "Filesystem"
 _WORST = np.iinfo(np.int64).max
+_MOST_SINGLY = 32
+"""Slots that are put in their places one by one; more are sorted in with all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +55,7 @@ class Wish:
         size = storage_of(spec.resources.requests)
         return cls(
             size_bytes=min(math.ceil(size), MAX_BYTES),
-            volume_mode=spec.volume_mode or _FILESYSTEM,
+            volume_mode=spec.volume_mode or FILESYSTEM,
             attributes_class=spec.volume_attributes_class_name or "",
             access_modes=frozenset(spec.access_modes or ()),
             selector=selector,
@@ -73,8 +64,8 @@ class Wish:
     def is_met_at_all(self, volume: PersistentVolume) -> bool:
         """Return whether a volume that was made for the claim can be it: how it is used and where does not matter."""
         return (
-            _floor_bytes(volume.spec.capacity) >= self.size_bytes
-            and (volume.spec.volume_mode or _FILESYSTEM) == self.volume_mode
+            floor_bytes(volume.spec.capacity) >= self.size_bytes
+            and (volume.spec.volume_mode or FILESYSTEM) == self.volume_mode
             and (volume.spec.volume_attributes_class_name or "") == self.attributes_class
             and volume.metadata.deletion_timestamp is None
         )
@@ -90,7 +81,12 @@ def bytes_of(quantity: str | int | float | None) -> int:
     return NONE if quantity is None else min(math.ceil(parse_quantity(str(quantity))), MAX_BYTES)
 
 
-class OfferTable:
+def floor_bytes(resources: ResourceList | None) -> int:
+    """Return the `storage` in whole bytes, rounded down, at most MAX_BYTES."""
+    return min(math.floor(storage_of(resources)), MAX_BYTES)
+
+
+class StorageTable:
     """The offers of one storage class: a slot each, int64 (capacity,) columns.
 
     `amount` is what can be had of an offer at once and `total` what there is of it, in bytes (NONE: not known). The
@@ -107,7 +103,7 @@ class OfferTable:
         self._modes: dict[str, int] = {}
         self._class_codes: dict[str, int] = {}
         self._is_smallest_best = is_smallest_best
-        self._by_rank, self._by_reach = Order(), Order()
+        self._by_rank, self._by_reach = SlotOrder(), SlotOrder()
         self._rank: IntArray = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
         self._changed: set[int] = set()
 
@@ -183,7 +179,7 @@ class OfferTable:
         found: BoolArray = self.is_there & (self.amount >= size_bytes)
         return found
 
-    def best(self, suits: BoolArray, taken: Sequence[IntArray], reaches: Reaches, n_rows: int) -> IntArray:
+    def best(self, suits: BoolArray, taken: Sequence[IntArray], reaches: ReachableRows, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): the best slot for each node, NONE where there is none.
 
         Of offers with the same reach only the first few can be the best anywhere: one more than `taken` columns of
@@ -233,110 +229,29 @@ class OfferTable:
         self._free = list(range(2 * before - 1, before - 1, -1))
 
 
-class Offers:
-    """The tables of all storage classes, and the volumes that were made for one claim."""
+class SlotOrder:
+    """Slots in ascending order of some columns: one that changes costs a look-up and a copy, no sort."""
 
     def __init__(self) -> None:
-        self.reaches = Reaches()
-        self._volumes: dict[str, OfferTable] = {}
-        self._pools: dict[str, OfferTable] = {}
-        self._class_of: dict[tuple[type, Key], str] = {}
-        self._made_for: dict[Key, dict[str, None]] = {}
-        self._claim_of: dict[str, Key] = {}
-        self._seen: dict[type[CatalogObject], int] = {}
+        self.slots: IntArray = np.zeros(0, dtype=np.int64)
 
-    def volumes(self, class_name: str) -> OfferTable:
-        """Return the free volumes of a class."""
-        return _table(self._volumes, class_name, is_smallest_best=True)
+    def update(self, columns: Sequence[IntArray], is_there: BoolArray, changed: Collection[int]) -> None:
+        """Take in which slots are there and have changed; the first column is what counts first.
 
-    def pools(self, class_name: str) -> OfferTable:
-        """Return the storage capacities of a class."""
-        return _table(self._pools, class_name, is_smallest_best=False)
-
-    def made_for(self, claim: PersistentVolumeClaim, class_name: str, catalog: Catalog) -> list[PersistentVolume]:
-        """Return the volumes of the claim's class that name it as theirs, whatever state they are in."""
-        names = self._made_for.get((claim.metadata.namespace, claim.metadata.name), ())
-        found = [catalog.get(PersistentVolume, name) for name in names]
-        return [volume for volume in found if volume is not None and _is_for(volume, claim, class_name)]
-
-    def follow(self, snapshot: Snapshot) -> None:
-        """Take in what has changed since the last call, on nodes too."""
-        catalog = snapshot.catalog
-        for kind in (PersistentVolume, CSIStorageCapacity):
-            changed = catalog.changed_since(kind, self._seen.get(kind, 0))
-            self._seen[kind] = catalog.generation(kind)
-            if changed is None:
-                known = [key for known_kind, key in self._class_of if known_kind is kind]
-                there = [(item.metadata.namespace, item.metadata.name) for item in catalog.all(kind)]
-                named = [("", name) for name in self._claim_of] if kind is PersistentVolume else []
-                changed = [*known, *named, *there]
-            for key in dict.fromkeys(changed):
-                self._forget(kind, key)
-                item = catalog.get(kind, key[1], key[0])
-                try:
-                    self._offer(key, item)
-                except InvalidObjectError:
-                    continue  # a quantity that no API server lets pass: nobody can be sure of such an offer
-        self.reaches.follow(snapshot.nodes, snapshot.generation)
-        for table in (*self._volumes.values(), *self._pools.values()):
-            table.follow()
-
-    def _offer(self, key: Key, item: CatalogObject | None) -> None:
-        if isinstance(item, PersistentVolume):
-            self._offer_volume(key, item)
-        elif isinstance(item, CSIStorageCapacity):
-            self._offer_pool(key, item)
-
-    def _offer_volume(self, key: Key, volume: PersistentVolume) -> None:
-        claim = volume.spec.claim_ref
-        if claim is not None:
-            self._claim_of[volume.metadata.name] = claim.namespace, claim.name
-            self._made_for.setdefault((claim.namespace, claim.name), {})[volume.metadata.name] = None
+        Columns are int64, `is_there` bool (capacity,); of slots that are not named nothing may have changed.
+        """
+        if len(changed) > _MOST_SINGLY:
+            slots = np.flatnonzero(is_there)
+            self.slots = slots[np.lexsort([column[slots] for column in reversed(columns)])]
             return
-        if volume.status.phase != _AVAILABLE or volume.metadata.deletion_timestamp is not None:
-            return
-        size = _floor_bytes(volume.spec.capacity)
-        class_name = self._class_of[PersistentVolume, key] = _class_name(volume)
-        reach = self.reaches.acquire(reach_of_affinity(volume.spec.node_affinity))
-        kinds = volume.spec.volume_mode or _FILESYSTEM, volume.spec.volume_attributes_class_name or ""
-        modes = volume.spec.access_modes or []
-        self.volumes(class_name).set(key, volume, (reach, size, bytes_of(size)), kinds, modes)
 
-    def _offer_pool(self, key: Key, pool: CSIStorageCapacity) -> None:
-        total = bytes_of(pool.capacity)
-        most = total if pool.maximum_volume_size is None else bytes_of(pool.maximum_volume_size)
-        self._class_of[CSIStorageCapacity, key] = pool.storage_class_name
-        reach = self.reaches.acquire(reach_of_selector(pool.node_topology))
-        self.pools(pool.storage_class_name).set(key, pool, (reach, most, total), ("", ""), ())
+        def place(slot: int) -> tuple[int, ...]:
+            return tuple(int(column[slot]) for column in columns)
 
-    def _forget(self, kind: type[CatalogObject], key: Key) -> None:
-        class_name = self._class_of.pop((kind, key), None)
-        if class_name is not None:
-            reach = (self.volumes if kind is PersistentVolume else self.pools)(class_name).remove(key)
-            if reach is not None:
-                self.reaches.release(reach)
-        claim = self._claim_of.pop(key[1], None) if kind is PersistentVolume else None
-        if claim is not None:
-            del self._made_for[claim][key[1]]
-            if not self._made_for[claim]:
-                del self._made_for[claim]
-
-
-def _table(tables: dict[str, OfferTable], class_name: str, *, is_smallest_best: bool) -> OfferTable:
-    table = tables.get(class_name)
-    if table is None:
-        table = tables[class_name] = OfferTable(is_smallest_best=is_smallest_best)
-    return table
-
-
-def _class_name(volume: PersistentVolume) -> str:
-    return storage_class_of(volume.metadata, volume.spec.storage_class_name)
-
-
-def _is_for(volume: PersistentVolume, claim: PersistentVolumeClaim, class_name: str) -> bool:
-    named = volume.spec.claim_ref
-    return named is not None and named.uid in ("", claim.metadata.uid) and _class_name(volume) == class_name
-
-
-def _floor_bytes(resources: ResourceList | None) -> int:
-    return min(math.floor(storage_of(resources)), MAX_BYTES)
+        is_changed = np.zeros(len(is_there), dtype=np.bool_)
+        is_changed[list(changed)] = True
+        self.slots = self.slots[~is_changed[self.slots]]
+        for slot in changed:
+            if is_there[slot]:
+                at = bisect_left(self.slots, place(slot), key=place)
+                self.slots = np.insert(self.slots, at, slot)

@@ -26,9 +26,7 @@ from scheduler.model.catalog import Catalog, ObjectKey
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import PersistentVolumeClaim
-from scheduler.plugins.resource_strategies import shape_scores
-from scheduler.plugins.volumes.bound_claims import VolumeState, check_bound
-from scheduler.plugins.volumes.chosen_node import Chosen, choose, still_awaited, writes
+from scheduler.plugins.shared.resource_strategies import shape_scores
 from scheduler.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     ClaimUse,
@@ -37,19 +35,22 @@ from scheduler.plugins.volumes.claims import (
     class_of,
     is_bound,
     is_made_for,
+    is_used_claim,
     not_found,
     not_made_for,
 )
 from scheduler.plugins.volumes.csi_nodes import CSINodes
-from scheduler.plugins.volumes.hints import (
+from scheduler.plugins.volumes.volume_binding.binding_plan import plan_binding
+from scheduler.plugins.volumes.volume_binding.bound_claims import VolumeState, check_bound
+from scheduler.plugins.volumes.volume_binding.capacity_score import capacity_scores
+from scheduler.plugins.volumes.volume_binding.free_storage import FreeStorage
+from scheduler.plugins.volumes.volume_binding.hints import (
     capacity_grew,
     capacity_no_longer_counts,
-    claim_is_ours,
     class_reaches_further,
     plugins_migrated,
 )
-from scheduler.plugins.volumes.matches import capacity_scores, plan
-from scheduler.plugins.volumes.offers import Offers
+from scheduler.plugins.volumes.volume_binding.reserve_and_prebind import AssumedVolumes, choose, still_awaited, writes
 
 REASON_AFFINITY = "node(s) didn't match PersistentVolume's node affinity"
 REASON_NO_VOLUME = "node(s) didn't find available persistent volumes to bind"
@@ -84,7 +85,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self._bind_timeout_s = float(given.bind_timeout_seconds)
 
     def follow(self, snapshot: Snapshot) -> None:
-        snapshot.catalog.derived(Offers).follow(snapshot)
+        snapshot.catalog.derived(FreeStorage).follow(snapshot)
         snapshot.catalog.derived(CSINodes).follow(snapshot)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
@@ -102,7 +103,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         if not all([_is_delayed(claim, snapshot.catalog) for claim in waiting]):
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_IMMEDIATE,))
         state = check_bound(bound, snapshot)
-        return PreFilterResult(replace(state, plan=plan(waiting, snapshot)) if waiting else state)
+        return PreFilterResult(replace(state, plan=plan_binding(waiting, snapshot)) if waiting else state)
 
     def filter(self, state: VolumeState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         refused = [(state.affinity, REASON_AFFINITY), (state.gone, REASON_GONE)]
@@ -126,22 +127,24 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         chosen = choose(state.plan.on(node_name), node_name)
         return Reserved(chosen, chosen.changed)
 
-    def unreserve(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> None:
+    def unreserve(self, state: VolumeState | AssumedVolumes | None, pod: PodInfo, node_name: str) -> None:
         """There is nothing to undo here: what Reserve returned is taken back by whom it was returned to."""
 
-    def prebind(self, state: VolumeState | Chosen | None, pod: PodInfo, node_name: str) -> Sequence[Preparation] | None:
-        if not isinstance(state, Chosen):
+    def prebind(
+        self, state: VolumeState | AssumedVolumes | None, pod: PodInfo, node_name: str
+    ) -> Sequence[Preparation] | None:
+        if not isinstance(state, AssumedVolumes):
             return None
         return (*writes(state), WaitFor(self._bind_timeout_s, _TOO_LATE))
 
-    def still_awaits(self, state: Chosen, pod: PodInfo, node_name: str, api: ApiView) -> Collection[ObjectKey]:
+    def still_awaits(self, state: AssumedVolumes, pod: PodInfo, node_name: str, api: ApiView) -> Collection[ObjectKey]:
         return still_awaited(state, node_name, api)
 
     def events(self) -> Sequence[EventInterest]:
         changed = Action.ADD | Action.UPDATE
         return (
             EventInterest(Resource.STORAGE_CLASS, changed, class_reaches_further),
-            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, changed, claim_is_ours),
+            EventInterest(Resource.PERSISTENT_VOLUME_CLAIM, changed, is_used_claim),
             EventInterest(Resource.PERSISTENT_VOLUME, changed),
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             EventInterest(Resource.CSI_NODE, changed, plugins_migrated),

@@ -26,15 +26,15 @@ from scheduler.model.volumes import (
     PersistentVolumeClaim,
 )
 from scheduler.plugins.volumes.claims import is_bound
-from scheduler.plugins.volumes.matches import Binding
-from scheduler.plugins.volumes.migration import in_tree_of, migrated_affinity, migrated_plugins
-from scheduler.plugins.volumes.reach import reach_of_affinity
+from scheduler.plugins.volumes.csi_migration import in_tree_of, migrated_affinity, migrated_plugins
+from scheduler.plugins.volumes.volume_binding.binding_plan import PodVolumes
+from scheduler.plugins.volumes.volume_binding.reachable_nodes import reach_of_affinity
 
 _CLAIM = "PersistentVolumeClaim"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class AssumedVolumes:
     """Claims with the volumes they get, and claims to make volumes for, all as they will be.
 
     `changed` are those that are not so yet.
@@ -45,16 +45,16 @@ class Chosen:
     changed: tuple[PersistentVolume | PersistentVolumeClaim, ...]
 
 
-def choose(binding: Binding, node_name: str) -> Chosen:
+def choose(binding: PodVolumes, node_name: str) -> AssumedVolumes:
     """Return what binding all of it on a node comes to."""
     static = tuple((claim, _bound_to(claim, volume)) for claim, volume in binding.static)
     provision = tuple(_selected(claim, node_name) for claim in binding.provision)
     changed_volumes = (new for (_, new), (_, old) in zip(static, binding.static, strict=True) if new is not old)
     changed_claims = (new for new, old in zip(provision, binding.provision, strict=True) if new is not old)
-    return Chosen(static, provision, (*changed_volumes, *changed_claims))
+    return AssumedVolumes(static, provision, (*changed_volumes, *changed_claims))
 
 
-def writes(chosen: Chosen) -> Iterator[PatchObject]:
+def writes(chosen: AssumedVolumes) -> Iterator[PatchObject]:
     """Yield what is to be written, volumes first."""
     claims = {volume.metadata.name: claim for claim, volume in chosen.static}
     for item in chosen.changed:
@@ -67,7 +67,7 @@ def writes(chosen: Chosen) -> Iterator[PatchObject]:
         yield PatchObject(*key_of(item), metadata.resource_version, annotations, spec)
 
 
-def still_awaited(chosen: Chosen, node_name: str, api: ApiView) -> set[ObjectKey]:
+def still_awaited(chosen: AssumedVolumes, node_name: str, api: ApiView) -> set[ObjectKey]:
     """Return the objects of the first claim that is not bound yet, none where all are.
 
     Raises

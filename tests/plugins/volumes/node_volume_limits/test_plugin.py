@@ -10,7 +10,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.model.volumes import PersistentVolume, VolumeAttachment
-from scheduler.plugins.volumes.node_volume_limits import REASON, NodeVolumeLimits, reason_not_installed
+from scheduler.plugins.volumes.node_volume_limits.plugin import REASON, NodeVolumeLimits, reason_not_installed
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod
 from tests.plugins.run import refusals
 from tests.plugins.volumes.objects import (

@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.model.label_selectors import Term
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.volumes.reach import EVERYWHERE, NOWHERE, Reach, Reaches, matching
+from scheduler.plugins.volumes.volume_binding.reachable_nodes import EVERYWHERE, NOWHERE, Reach, ReachableRows, matching
 from tests.builders import NO_SIGNALS, cluster_of, make_node
 
 HOST, ZONE, DISK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "disk"
@@ -35,7 +35,7 @@ def some_labels(random: Random, name: str) -> dict[str, str]:
 def test_rows_are_those_found_afresh_whatever_has_changed(n_hosts: int, n_steps: int, seeds: range) -> None:
     for seed in seeds:
         random = Random(seed)
-        state, reaches = cluster_of([], plugins=[]), Reaches()
+        state, reaches = cluster_of([], plugins=[]), ReachableRows()
         held: list[tuple[int, Reach]] = []
         n_compared = 0
         for _ in range(n_steps):

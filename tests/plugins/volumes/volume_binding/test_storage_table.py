@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 
-from scheduler.plugins.volumes.order import Order
+from scheduler.plugins.volumes.volume_binding.storage_table import SlotOrder
 from tests.worlds import each_seed, is_so
 
 CAPACITY = 80
@@ -14,7 +14,7 @@ CAPACITY = 80
 
 @each_seed(40)
 def test_the_order_is_that_of_a_sort_whatever_has_changed(random: Random) -> None:
-    order, is_there = Order(), np.zeros(CAPACITY, dtype=np.bool_)
+    order, is_there = SlotOrder(), np.zeros(CAPACITY, dtype=np.bool_)
     columns = [np.zeros(CAPACITY, dtype=np.int64) for _ in range(3)]
     columns[2][:] = np.arange(CAPACITY)[::-1]
     for _ in range(30):

@@ -1,0 +1,1 @@
+"""What several plugins need: pre-computations, and the arguments that they have in common. No plugin is here."""
