@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+from scheduler.errors import VaneError
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Profile
 from scheduler.framework.queued import QueuedEntity
+from scheduler.loop.messages import Settle
+from scheduler.model.catalog import CatalogObject, ObjectKey
 from scheduler.model.pods import PodInfo
+
+Walk = Generator[None, Any, None]
+"""Steps that yield where they wait, and are sent the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +56,34 @@ class Placement:
 
     def with_state(self, plugin: Plugin, state: object) -> Placement:
         return replace(self, states={**self.states, plugin.name: state})
+
+
+class LostError(VaneError):
+    """The Pod is bound elsewhere or gone: nothing is to be done but to forget it."""
+
+
+@dataclass(slots=True)
+class Flight:
+    """What is known of the way so far.
+
+    waiting_since_s
+        When it began to wait at Permit.
+    preparing
+        The PreBind plugin that it is at, "" before and after.
+    assumed
+        Objects of the catalog that others see as Reserve wants them, and that are not written yet.
+    written
+        The version of each object that was written for it.
+    is_nominated
+        Whether `status.nominatedNodeName` was written for it.
+    """
+
+    placement: Placement
+    steps: Walk = field(init=False)
+    settle: Settle = field(init=False)
+    waiting_since_s: float | None = None
+    preparing: str = ""
+    awaits_bind: bool = False
+    assumed: dict[ObjectKey, CatalogObject] = field(default_factory=dict)
+    written: dict[ObjectKey, str] = field(default_factory=dict)
+    is_nominated: bool = False

@@ -21,7 +21,7 @@ from scheduler.loop.cycle_observer import CycleObserver
 from scheduler.loop.failure import FailureHandler
 from scheduler.loop.ports import Clock
 from scheduler.loop.preemptions import Preemptions
-from scheduler.loop.ring import RecordRing
+from scheduler.loop.record_ring import RecordRing
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.store import SignalStore

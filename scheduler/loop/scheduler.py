@@ -32,9 +32,7 @@ from scheduler.loop.messages import (
 )
 from scheduler.loop.pages.pages import Pages
 from scheduler.loop.ports import Clock
-from scheduler.loop.rule_updates.learned_effects import learn
 from scheduler.loop.rule_updates.verdicts import Verdicts
-from scheduler.loop.rule_updates.windows import let_windows_pass
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 
@@ -95,8 +93,7 @@ class SchedulingLoop:
         self._stop: Stop | None = None
         self._deciding = False
         self._leading = not parts.lease
-        self._looked_after_s = 0.0
-        self._windows_passed_s = clock()
+        self._looked_after_s = clock() - _LOOK_AFTER_S
         self._unix_clock = unix_clock or clock
         self._collecting = Collecting()
         self._compare_clocks()
@@ -178,7 +175,6 @@ class SchedulingLoop:
         match message:
             case SignalAnswered():
                 verdicts.answered(message.answer, now_s)
-                learn(self._parts.world.signals, self._parts.world.cache, message.answer, now_s)
             case RulesLoaded():
                 verdicts.loaded(message.rules, now_s)
             case RulesRefused():
@@ -203,11 +199,9 @@ class SchedulingLoop:
 
     def look_after(self) -> None:
         """Do what no message brings: notice signals that have aged away, valves, and windows that pass."""
-        self._looked_after_s = self._clock()
+        since_s, self._looked_after_s = self._looked_after_s, self._clock()
         self._compare_clocks()
-        let_windows_pass(self._parts.world, self._windows_passed_s, self._looked_after_s)
-        self._windows_passed_s = self._looked_after_s
-        self._parts.verdicts.look_after(self._looked_after_s)
+        self._parts.verdicts.look_after(since_s, self._looked_after_s)
 
     def _compare_clocks(self) -> None:
         """Note how far UNIX time is ahead, where that has changed: the wall clock may step."""

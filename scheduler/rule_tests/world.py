@@ -17,7 +17,7 @@ import numpy as np
 
 from scheduler.cluster.cache import Cache
 from scheduler.framework.status import Status
-from scheduler.loop.rule_updates.learned_effects import learn
+from scheduler.loop.rule_updates.verdicts import learn
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule, RuleSet

@@ -37,7 +37,7 @@ from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
 from scheduler.loop.pages.pages import Pages
 from scheduler.loop.preemptions import Preemptions
-from scheduler.loop.ring import RecordRing
+from scheduler.loop.record_ring import RecordRing
 from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.metrics import Metrics

@@ -16,11 +16,9 @@ from scheduler.errors import InvalidObjectError, PluginError
 from scheduler.framework.instructions import Bind, PatchPod
 from scheduler.framework.status import Code, Status
 from scheduler.kube.binder.messages import BindRequest, BindResult
-from scheduler.loop.attempt import Attempt, Placement
-from scheduler.loop.binding.flight import Flight, LostError, Walk
+from scheduler.loop.attempt import Attempt, Flight, LostError, Placement, Walk
 from scheduler.loop.binding.plugin_runner import PluginRunner, RefusedError
 from scheduler.loop.binding.preparations import Preparations
-from scheduler.loop.binding.scheduled import count_scheduled
 from scheduler.loop.binding.waiting_pods import WaitingPods
 from scheduler.loop.failure import FailureHandler, pod_ref
 from scheduler.loop.instructions import Instructions
@@ -36,6 +34,7 @@ _BOUND = ("bound", "conflict_same_node")
 _VOLUME_STAGES = {("VolumeBinding", "Reserve"): "assume", ("VolumeBinding", "PreBind"): "bind"}
 """What kube-scheduler's `scheduler_volume_scheduling_stage_error_total` calls them."""
 _NOT_OURS_ANY_MORE = ("conflict_other_node", "deleted")
+_MANY_ATTEMPTS = 15
 _CONFLICTS = {
     "conflict_same_node": "same_node",
     "conflict_other_node": "other_node",
@@ -253,7 +252,7 @@ class BindingCycle:
         placement = flight.placement
         del self._flights[placement.pod.uid]
         self._queue.done(placement.pod.uid)
-        count_scheduled(self._metrics, placement.attempt, self._clock())
+        _count_scheduled(self._metrics, placement.attempt, self._clock())
         for plugin in placement.profile.postbind:
             self._instructions.after_bind(self._runner, plugin, placement)
 
@@ -289,3 +288,16 @@ def _request(placement: Placement, bind: Bind) -> BindRequest:
         cluster=bind.cluster,
         annotations=dict(bind.annotations),
     )
+
+
+def _count_scheduled(metrics: Metrics, attempt: Attempt, now_s: float) -> None:
+    """Count the attempt, its time, and the Pod's time and attempts since it came to the queue."""
+    entity = attempt.entity
+    metrics.schedule_attempts(attempt.scheduler_name, "scheduled").inc()
+    metrics.scheduling_attempt_duration(attempt.scheduler_name, "scheduled").observe(now_s - attempt.began_s)
+    metrics.pod_scheduling_attempts().observe(entity.attempts)
+    attempts = str(entity.attempts) if entity.attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
+    waiting_since_s = entity.first_seen_s if entity.first_active_s is None else entity.first_active_s
+    metrics.pod_scheduling_sli_duration(attempts).observe(now_s - waiting_since_s)
+    if entity.was_flushed:
+        metrics.pod_scheduled_after_flush().inc()

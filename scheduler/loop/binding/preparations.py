@@ -13,8 +13,8 @@ from scheduler.errors import InvalidObjectError, PluginError
 from scheduler.framework.instructions import PatchObject, PatchPod, WaitFor
 from scheduler.framework.plugin import PreBindPlugin
 from scheduler.kube.binder.messages import PatchResult
+from scheduler.loop.attempt import Flight, LostError, Walk
 from scheduler.loop.binding.awaited_objects import AwaitedObjects
-from scheduler.loop.binding.flight import Flight, LostError, Walk
 from scheduler.loop.binding.plugin_runner import PluginRunner
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.ports import Clock

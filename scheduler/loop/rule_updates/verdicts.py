@@ -1,23 +1,29 @@
-"""What rules refuse now, and whom a change of that brings back: signals and rule sets as they arrive."""
+"""What rules refuse now, and whom a change of that brings back: answers, rule sets, and time that passes."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.framework.events import rules_reloaded, signals_refreshed
+from scheduler.framework.events import EVERYONE, rules_reloaded, signals_refreshed
 from scheduler.kube.binder.messages import EventRequest, PodRef
 from scheduler.loop.ports import Binder
 from scheduler.loop.rule_updates.filled_nodes import FilledNodes
-from scheduler.model.rules import RuleSet
+from scheduler.model.history import Departed
+from scheduler.model.rules import BuiltIn, Match, RuleSet
 from scheduler.model.tenants import concerned, reassigned
+from scheduler.model.views import NodeView
+from scheduler.rules.pending_column import is_learned
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.columns.store import SignalStore
 
 log = logging.getLogger(__name__)
 
 _NOTE_LIMIT = 1000
+_MOST_KINDS = 64
+"""Kinds of Pods that a passing window is asked about one by one: beyond, one question for all of them costs less."""
 
 
 class Verdicts:
@@ -35,6 +41,7 @@ class Verdicts:
         self._signals = signals
         self._filled = FilledNodes(signals, cache)
         self._queue = queue
+        self._cache = cache
         self._binder = binder
         self._own_pod = own_pod
         self._scheduler_name = scheduler_name
@@ -55,6 +62,7 @@ class Verdicts:
         changed = concerned(self._signals.rules, changed)
         if changed:
             self._queue.on_event(signals_refreshed(changed), now_s)
+        learn(self._signals, self._cache, answer, now_s)
 
     def loaded(self, rules: RuleSet, now_s: float) -> None:
         """Swap the rule set; Pods that a changed rule had refused come back at once."""
@@ -65,8 +73,12 @@ class Verdicts:
         if changed:
             self._queue.on_event(rules_reloaded(changed), now_s)
 
-    def look_after(self, now_s: float) -> None:
-        """Do what no message brings: signals that have become absent, valves that opened or closed in a cycle."""
+    def look_after(self, since_s: float, now_s: float) -> None:
+        """Do what no message brings, and what has passed since the last time.
+
+        Windows of counts that have ended, signals that have become absent, valves that opened or closed in a cycle.
+        """
+        self._let_windows_pass(since_s, now_s)
         self._filled.look(now_s)
         changed = concerned(self._signals.rules, self._signals.expire(now_s))
         if changed:
@@ -75,11 +87,27 @@ class Verdicts:
         bounds = {bound.name for tenant in self._signals.rules.tenants for bound in tenant.bounds}
         for change in self._signals.drain_valve_changes():
             if change.rule in bounds:
-                state = "in doubt: its tenant has 100 %" if change.is_open else "well again"
+                state = "suspect: its tenant gets 100 %" if change.is_open else "healthy"
                 log.warning("the samples behind a bound of a tenant are %s", state, extra={"bound": change.rule})
                 continue
             state = "opened: the rule only scores" if change.is_open else "closed: the rule refuses again"
             log.warning("the valve of a rule has %s", state, extra={"rule": change.rule, "reason": change.reason})
+
+    def _let_windows_pass(self, after_s: float, until_s: float) -> None:
+        """Bring back the Pods that a count had refused for Pods whose window ended between two monotonic times.
+
+        Pods that have gone stop counting then, which no event of the cluster tells.
+        """
+        rules, state = self._signals.rules, self._cache.state
+        for rule in rules.rules:
+            signal = rules.signals.get(rule.signal)
+            built_in = None if signal is None else signal.built_in
+            if built_in is None or not built_in.window_s or rule.filter is None or rule.filter.max is None:
+                continue
+            placed_ahead_s = state.unix_ahead_s - built_in.window_s
+            passing = state.history.passing(after_s + placed_ahead_s, until_s + placed_ahead_s)
+            for match in _whom_it_counted_for(built_in, passing):
+                self._queue.on_event(signals_refreshed(frozenset({rule.name}), match), until_s)
 
     def reload_refused(self, message: str) -> None:
         """Say loudly that a reload failed; the rules in force stay."""
@@ -95,3 +123,24 @@ class Verdicts:
                 note=note if len(note) <= _NOTE_LIMIT else note[:_NOTE_LIMIT] + " ...",
             )
         )
+
+
+def learn(signals: SignalStore, cache: Cache, answer: SignalAnswer, now_s: float) -> None:
+    """Learn what Pods add to a signal: compare the samples of a good answer with those before it."""
+    signal = signals.rules.signals.get(answer.signal)
+    if signal is None or not is_learned(signal) or answer.error or answer.is_suspect:
+        return
+    table = signals.freeze(NodeView(cache.state.nodes), now_s)
+    signals.learned.observe(signal.name, cache.snapshot(table, now_s))
+
+
+def _whom_it_counted_for(built_in: BuiltIn, passing: Iterable[Departed]) -> list[Match]:
+    """Return for which Pods one of those counted; for all, where they would be many kinds."""
+    kinds = {_alike(built_in, pod) for pod in passing if all(key in pod.labels for key in built_in.same)}
+    if len(kinds) > _MOST_KINDS:
+        return [EVERYONE]
+    return [Match(() if built_in.all_namespaces else (namespace,), dict(labels)) for namespace, labels in sorted(kinds)]
+
+
+def _alike(built_in: BuiltIn, pod: Departed) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return pod.namespace, tuple((key, pod.labels[key]) for key in built_in.same)

@@ -10,7 +10,7 @@ import pytest
 from scheduler.exposition import render
 from scheduler.loop.pages.pages import HEALTH, METRICS, MORE_METRICS, MORE_RESOURCES, RESOURCES, Pages
 from scheduler.loop.pages.pod_listing import NO_PODS, SLICE_PODS, PodFigures
-from scheduler.loop.ring import RecordRing
+from scheduler.loop.record_ring import RecordRing
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
