@@ -5,14 +5,17 @@ ARGS ?=
 SEED ?= 1
 N ?= 1000
 PYTEST_ARGS ?=
-WORKERS ?= 0
+WORKERS ?= 2
+
+# Tests start hundreds of processes, each of which would compile anew whatever it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The uv of this machine, or else one of our own.
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test sequences tenants conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test mutants sequences tenants conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -32,10 +35,13 @@ controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the 
 	$(BIN)/python tests/controlplane/build.py
 	$(BIN)/python tests/controlplane/build.py oracle
 
-test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli", WORKERS=2: two share them)
+test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli", WORKERS=0: one after the other)
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \
 		|| echo "no control plane on this machine: tests that need it will say so"
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+mutants: setup ## Put known faults into a copy of the code, one at a time: the tests must find each (ARGS="--only cache")
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 sequences: setup ## Place, remove and undo at random, N times; compare every index and column (SEED=1 N=10000)
 	$(BIN)/python -m tests.contracts.sequences --seed $(SEED) --number $(N)

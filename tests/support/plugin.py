@@ -20,8 +20,19 @@ from tests.support.kubelet import TestKubelet
 from tests.support.prometheus import PrometheusServer, Samples, import_samples
 
 _MARK = "controlplane"
-_TIMED = "tests/e2e/"
-"""Where tests watch the clock: one worker runs them one after the other, first, as they take longest."""
+_LONGEST = (
+    "tests/e2e/test_outage_matrix.py",
+    "tests/e2e/test_failover.py",
+    "tests/e2e/test_bind_variants.py",
+    "tests/e2e/test_demo.py",
+    "tests/deploy/",
+    "tests/e2e/",
+    "tests/kube/",
+)
+"""What several workers begin with, so that none is left with a long file when the others have nothing to do."""
+
+_SHARED_FOLDERS = ("tests/deploy/",)
+"""Whose files share what takes long to start: one worker runs them all."""
 
 _PROGRAMS = pytest.StashKey[Path | BuildError]()
 _ORACLE = pytest.StashKey[Path | BuildError]()
@@ -37,18 +48,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if _needs(item, "programs") or _needs(item, "oracle"):
             item.add_marker(_MARK)
     if os.environ.get("PYTEST_XDIST_WORKER"):
-        items.sort(key=lambda item: not item.nodeid.startswith(_TIMED))
+        items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _place(nodeid: str) -> int:
+    return next((place for place, start in enumerate(_LONGEST) if nodeid.startswith(start)), len(_LONGEST))
 
 
 class Shares(LoadScopeScheduling):  # type: ignore[misc]  # without types
-    """What one of several workers runs as a whole: all that watches the clock, or one of the other files."""
+    """What one of several workers runs as a whole: a file, or a folder whose files share something."""
 
     def __init__(self, config: pytest.Config, log: Any = None) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False  # by the number of tests, which says little of how long they take
 
     def _split_scope(self, nodeid: str) -> str:
-        return _TIMED if nodeid.startswith(_TIMED) else nodeid.partition("::")[0]
+        shared = next((folder for folder in _SHARED_FOLDERS if nodeid.startswith(folder)), "")
+        return shared or nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,8 +8,8 @@ import pytest
 
 from scheduler.kube.config import load_connection
 from scheduler.kube.resources import path_of
+from tests.kube.binder.running_binder import Running
 from tests.kube.fake_api import Exchange, FakeApi, cuts, replies, status
-from tests.kube.running_binder import Running
 from tests.support import storage
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi

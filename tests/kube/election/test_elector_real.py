@@ -13,7 +13,7 @@ import pytest
 from scheduler.kube.config import load_connection
 from scheduler.kube.election.elector import Elector
 from scheduler.kube.election.settings import ElectionSettings, new_identity
-from tests.kube.lease_server import LEASE, Heard
+from tests.kube.election.lease_server import LEASE, Heard
 from tests.support import manifests
 from tests.support.audit import AuditLog
 from tests.support.controlplane import ControlPlane

@@ -14,9 +14,9 @@ from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
 from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token, token_from_file
+from tests.kube.binder.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, STATUS_PATH, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, raw, replies, resets, status
-from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, STATUS_PATH, Running
 from tests.support.waiting import wait_until
 
 CONFLICT = replies(409, status(409, "Conflict", 'pod a is already assigned to node "n?"'))

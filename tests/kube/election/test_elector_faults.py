@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from scheduler.kube.election.settings import ElectionSettings, Times
+from scheduler.kube.election.settings import ElectionSettings
+from tests.kube.election.lease_server import LEASE, UNAVAILABLE, Heard, LeaseServer, StartElector, leading
 from tests.kube.fake_api import Exchange, cuts, hangs, raw, replies, resets, status
-from tests.kube.lease_server import LEASE, UNAVAILABLE, Heard, LeaseServer, StartElector, leading
+from tests.support.clocks import PatientClock
 from tests.support.waiting import wait_until
 
 
@@ -38,7 +38,9 @@ def once(responder: Callable[[Exchange], None], method: str, lease: LeaseServer)
         pytest.param(raw(200, b"<html>a proxy</html>"), id="a page"),
     ],
 )
-def test_the_lease_is_lost_at_the_deadline(lease: LeaseServer, elect: StartElector, fault: Any) -> None:
+def test_the_lease_is_lost_at_the_deadline(
+    lease: LeaseServer, elect: StartElector, fault: Any, clock: PatientClock
+) -> None:
     elector, heard = leading(elect())
     lease.fault = fault
     (reason,) = wait_until(lambda: heard.lost)
@@ -48,7 +50,7 @@ def test_the_lease_is_lost_at_the_deadline(lease: LeaseServer, elect: StartElect
     assert not elector.is_leading
     lease.fault = None
     n_terms = len(heard.terms)
-    time.sleep(0.5)
+    clock.sleep(0.5)
     assert (len(heard.lost), len(heard.terms)) == (1, n_terms)
     assert not elector.release(1.0)
 
@@ -70,10 +72,10 @@ def test_a_trickling_answer_does_not_outlast_the_deadline(lease: LeaseServer, el
 
 
 @pytest.mark.parametrize("fault", [pytest.param(cuts, id="closes"), pytest.param(UNAVAILABLE, id="503")])
-def test_a_short_fault_costs_nothing(lease: LeaseServer, elect: StartElector, fault: Any) -> None:
+def test_a_short_fault_costs_nothing(lease: LeaseServer, elect: StartElector, fault: Any, clock: PatientClock) -> None:
     _, heard = leading(elect())
     lease.fault = fault
-    time.sleep(0.35)
+    clock.sleep(0.35)
     lease.fault = None
     n_terms = len(heard.terms)
     wait_until(lambda: len(heard.terms) >= n_terms + 3)
@@ -129,16 +131,16 @@ def test_an_unanswered_attempt_to_take_it_is_made_good(lease: LeaseServer, elect
     assert lease.spec["leaseTransitions"] == 1
 
 
-def test_an_answer_that_came_too_late_is_none(lease: LeaseServer, elect: StartElector) -> None:
+def test_an_answer_that_came_too_late_is_none(lease: LeaseServer, elect: StartElector, clock: PatientClock) -> None:
     def slowly(exchange: Exchange) -> None:
         # Two reads, each within its timeout, together beyond the deadline.
         code, body = lease.carry_out(exchange)
-        time.sleep(0.25)
+        clock.sleep(0.25)
         exchange.handler.send_response(code)
         exchange.handler.send_header("Content-Length", str(len(data := json.dumps(body).encode())))
         exchange.handler.end_headers()
         for half in (data[:100], data[100:]):
-            time.sleep(0.25)
+            clock.sleep(0.25)
             exchange.handler.wfile.write(half)
 
     lease.fault = once(slowly, "POST", lease)
@@ -148,48 +150,52 @@ def test_an_answer_that_came_too_late_is_none(lease: LeaseServer, elect: StartEl
     assert heard.terms[0].not_after - heard.times_s["term"] > 0.3, "a term from the second try"
 
 
-def test_standing_by_outlives_every_fault(lease: LeaseServer, elect: StartElector) -> None:
+def test_standing_by_outlives_every_fault(lease: LeaseServer, elect: StartElector, clock: PatientClock) -> None:
     lease.fault = lease.watch_fault = UNAVAILABLE
     _, heard = elect()
-    time.sleep(1.0)
+    clock.sleep(1.0)
     assert 3 <= len(lease.server.of("GET", LEASE)) <= 8
     for fault in (hangs, resets, raw(200, b"<html>"), replies(404, status(404, "NotFound", "no such namespace"))):
         lease.fault = fault
-        time.sleep(0.4)
+        clock.sleep(0.4)
     assert heard == Heard()
     lease.fault = None
     wait_until(lambda: heard.leading)
 
 
-def test_without_a_watch_the_lease_is_asked_for_in_every_period(lease: LeaseServer, elect: StartElector) -> None:
+def test_without_a_watch_the_lease_is_asked_for_in_every_period(
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
+) -> None:
     lease.watch_fault = hangs
     lease.hold("other", leaseDurationSeconds=30)
-    elector, heard = elect(times=Times(random=lambda: 0.0))
+    elector, heard = elect(times={"random": lambda: 0.0})
     wait_until(lambda: elector.holder == "other")
     before = len(lease.server.of("GET", LEASE))
-    time.sleep(1.5)
+    clock.sleep(1.5)
     assert 7 <= len(lease.server.of("GET", LEASE)) - before <= 11
-    released = time.monotonic()
+    released = clock()
     lease.hold("")
     wait_until(lambda: heard.leading)
     assert heard.times_s["term"] - released < 0.5
 
 
-def test_with_a_watch_nobody_is_asked(lease: LeaseServer, elect: StartElector) -> None:
+def test_with_a_watch_nobody_is_asked(lease: LeaseServer, elect: StartElector, clock: PatientClock) -> None:
     leading(elect("one"))
     two, _ = elect("two")
     wait_until(lambda: two.holder == "one")
     wait_until(lambda: lease.n_watches)
-    time.sleep(0.3)
+    clock.sleep(0.3)
     before = len(lease.server.of("GET", LEASE))
-    time.sleep(1.5)
+    clock.sleep(1.5)
     assert len(lease.server.of("GET", LEASE)) - before <= 1
 
 
-def test_a_server_that_hangs_does_not_hold_the_end_up(lease: LeaseServer, elect: StartElector) -> None:
+def test_a_server_that_hangs_does_not_hold_the_end_up(
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
+) -> None:
     elector, heard = leading(elect(settings=ElectionSettings(10.0, 8.0, 0.2)))
     lease.fault = hangs
-    started = time.monotonic()
+    started = clock()
     assert not elector.release(0.5)
-    assert time.monotonic() - started < 1.0
+    assert clock() - started < 1.0
     assert heard.lost == []

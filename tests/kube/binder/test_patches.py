@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from scheduler.kube.binder.messages import FailureReport, PatchRequest, PodRef
+from tests.kube.binder.running_binder import BIND_PATH, CREATED, POD, STATUS_PATH, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, replies, resets, status
-from tests.kube.running_binder import BIND_PATH, CREATED, POD, STATUS_PATH, Running
 from tests.support.waiting import wait_until
 
 OK = replies(200, {})

@@ -11,8 +11,8 @@ from scheduler.kube.binder.http import ApiHttp
 from scheduler.kube.binder.messages import EventRequest, PodRef
 from scheduler.kube.binder.retry import Chance
 from scheduler.kube.endpoint import Endpoint
+from tests.kube.binder.running_binder import EVENTS_PATH
 from tests.kube.fake_api import FakeApi, hangs, replies
-from tests.kube.running_binder import EVENTS_PATH
 
 N_EVENTS = 60
 

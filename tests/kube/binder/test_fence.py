@@ -16,9 +16,9 @@ from scheduler.kube.binder.messages import BindRequest, LeaseUntil
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.endpoint import Endpoint, TlsContext
+from tests.kube.binder.running_binder import BIND_PATH, CREATED, POD, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, hangs, replies, status
-from tests.kube.running_binder import BIND_PATH, CREATED, POD, Running
 from tests.support.waiting import wait_until
 
 ENDED = ["the binder process ended with the lease"]

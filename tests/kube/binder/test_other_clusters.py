@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from scheduler.kube.credentials import Credentials, Token
+from tests.kube.binder.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD_PATH, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, fake_api, pod, replies, status
-from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD_PATH, Running
 
 CONFLICT = replies(409, status(409, "Conflict", "pod a is already assigned to a node"))
 THEIRS = {"metadata": {"name": "a", "namespace": "default", "uid": "uid-there"}, "spec": {}}

@@ -144,19 +144,20 @@ class Heard:
     lost: list[str] = field(default_factory=list)
     times_s: dict[str, float] = field(default_factory=dict)
     fail_on_term: int = 0
+    clock: Callable[[], float] = field(default=time.monotonic, compare=False)
 
     def on_term(self, term: LeaseUntil) -> None:
-        self.times_s.setdefault("term", time.monotonic())
+        self.times_s.setdefault("term", self.clock())
         self.terms.append(term)
         if len(self.terms) == self.fail_on_term:
             raise ZeroDivisionError("a bug")
 
     def on_leading(self, roll_call: RollCall) -> None:
-        self.times_s.setdefault("leading", time.monotonic())
+        self.times_s.setdefault("leading", self.clock())
         self.leading.append(roll_call)
 
     def on_lost(self, reason: str) -> None:
-        self.times_s.setdefault("lost", time.monotonic())
+        self.times_s.setdefault("lost", self.clock())
         self.lost.append(reason)
 
 
@@ -170,7 +171,7 @@ def make_elector(
     times: Times = REAL_TIMES,
     names: tuple[str, ...] = ("vane",),
 ) -> tuple[Elector, Heard]:
-    heard = Heard()
+    heard = Heard(clock=times.clock)
     return Elector(connection, identity, settings, names, heard, times=times), heard
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.kube.binder.messages import PodRef
 from scheduler.kube.config import load_connection
-from tests.kube.running_binder import Running
+from tests.kube.binder.running_binder import Running
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi
 

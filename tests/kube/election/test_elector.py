@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from itertools import count
 
 import pytest
 
 from scheduler.kube.config import Connection
 from scheduler.kube.election.settings import Times
-from tests.kube.fake_api import Exchange, raw, replies, status
-from tests.kube.lease_server import (
+from tests.kube.election.lease_server import (
     EVENTS,
     LEASE,
     LEASES,
@@ -21,11 +19,13 @@ from tests.kube.lease_server import (
     leading,
     make_elector,
 )
+from tests.kube.fake_api import Exchange, raw, replies, status
+from tests.support.clocks import PatientClock
 from tests.support.waiting import wait_until
 
 
-def test_a_missing_lease_is_created_and_renewed(lease: LeaseServer, elect: StartElector) -> None:
-    started = time.monotonic()
+def test_a_missing_lease_is_created_and_renewed(lease: LeaseServer, elect: StartElector, clock: PatientClock) -> None:
+    started = clock()
     elector, heard = leading(elect())
     assert elector.holder == "us"
     first = dict(lease.spec)
@@ -36,22 +36,22 @@ def test_a_missing_lease_is_created_and_renewed(lease: LeaseServer, elect: Start
     assert lease.spec["renewTime"] > first["renewTime"]
     for term in heard.terms:
         assert term.ends_at - term.not_after == pytest.approx(0.4)
-        assert started + 0.6 <= term.not_after <= time.monotonic() + 0.6
+        assert started + 0.6 <= term.not_after <= clock() + 0.6
     assert [term.not_after for term in heard.terms] == sorted(term.not_after for term in heard.terms)
     assert [roll_call.resource_version for roll_call in heard.leading] == [500]
     assert lease.server.of("GET", LEASES) == []
 
 
 def test_the_other_replica_waits_and_takes_over_at_once_after_a_release(
-    lease: LeaseServer, elect: StartElector
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
 ) -> None:
     one, _ = leading(elect("one"))
     two, heard = elect("two")
     wait_until(lambda: two.holder == "one")
     wait_until(lambda: lease.n_watches)
-    time.sleep(1.5)  # longer than the lease: renewals keep it
+    clock.sleep(1.5)  # longer than the lease: renewals keep it
     assert heard.terms == []
-    released = time.monotonic()
+    released = clock()
     assert one.release(2.0)
     leading((two, heard))
     assert heard.times_s["leading"] - released < 0.5
@@ -59,7 +59,9 @@ def test_the_other_replica_waits_and_takes_over_at_once_after_a_release(
     assert (lease.spec["holderIdentity"], lease.spec["leaseTransitions"]) == ("two", 1)
 
 
-def test_a_release_names_nobody_and_keeps_the_count(lease: LeaseServer, elect: StartElector) -> None:
+def test_a_release_names_nobody_and_keeps_the_count(
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
+) -> None:
     lease.hold("", leaseTransitions=6)
     elector, heard = leading(elect())
     assert lease.spec["leaseTransitions"] == 7
@@ -68,7 +70,7 @@ def test_a_release_names_nobody_and_keeps_the_count(lease: LeaseServer, elect: S
     assert lease.spec["leaseTransitions"] == 7
     assert heard.lost == []
     before = len(lease.server.received)
-    time.sleep(0.5)
+    clock.sleep(0.5)
     assert len(lease.server.received) == before
 
 
@@ -81,19 +83,23 @@ def test_who_stands_by_ends_without_a_trace(lease: LeaseServer, elect: StartElec
     assert lease.server.of("PUT", LEASE) == []
 
 
-def test_a_kill_is_noticed_when_the_lease_of_the_dead_has_ended(lease: LeaseServer, elect: StartElector) -> None:
+def test_a_kill_is_noticed_when_the_lease_of_the_dead_has_ended(
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
+) -> None:
     """Its own duration, that is, not ours."""
     lease.hold("other", leaseDurationSeconds=2)
     _, heard = elect()
     wait_until(lambda: lease.n_watches)
-    time.sleep(0.5)
-    renewed = time.monotonic()
+    clock.sleep(0.5)
+    renewed = clock()
     lease.hold("other", leaseDurationSeconds=2)
     wait_until(lambda: heard.leading)
     assert 2.0 <= heard.times_s["term"] - renewed < 2.5
 
 
-def test_a_deleted_lease_is_made_again_by_its_holder(lease: LeaseServer, elect: StartElector) -> None:
+def test_a_deleted_lease_is_made_again_by_its_holder(
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
+) -> None:
     _, one = leading(elect("one"))
     two, waiting = elect("two")
     wait_until(lambda: two.holder == "one")
@@ -101,17 +107,19 @@ def test_a_deleted_lease_is_made_again_by_its_holder(lease: LeaseServer, elect: 
     acquired = lease.spec["acquireTime"]
     lease.delete()
     wait_until(lambda: lease.lease is not None)
-    time.sleep(1.2)
+    clock.sleep(1.2)
     assert (lease.spec["holderIdentity"], lease.spec["acquireTime"]) == ("one", acquired)
     assert (one.lost, waiting.terms) == ([], [])
 
 
 @pytest.mark.parametrize("wall_ns", [[0, 2**62, 10**18], [2**62, 0, 10**9]])
-def test_steps_of_the_wall_clock_change_nothing(lease: LeaseServer, elect: StartElector, wall_ns: list[int]) -> None:
+def test_steps_of_the_wall_clock_change_nothing(
+    lease: LeaseServer, elect: StartElector, wall_ns: list[int], clock: PatientClock
+) -> None:
     steps = (wall_ns[i % 3] for i in count())
-    one, heard = leading(elect("one", times=Times(now_ns=lambda: next(steps))))
-    _, other = elect("two", times=Times(now_ns=lambda: 10**17))
-    time.sleep(1.5)
+    one, heard = leading(elect("one", times={"now_ns": lambda: next(steps)}))
+    _, other = elect("two", times={"now_ns": lambda: 10**17})
+    clock.sleep(1.5)
     assert one.is_leading
     assert (heard.lost, other.terms) == ([], [])
 
@@ -189,8 +197,10 @@ def test_events_tell_of_both_ends(lease: LeaseServer, elect: StartElector) -> No
 
 
 @pytest.mark.parametrize("number", [pytest.param(1, id="the first"), pytest.param(3, id="a renewal")])
-def test_a_fault_of_ours_while_leading_is_a_loss(lease: LeaseServer, connection: Connection, number: int) -> None:
-    elector, heard = make_elector(connection, "us")
+def test_a_fault_of_ours_while_leading_is_a_loss(
+    lease: LeaseServer, connection: Connection, clock: PatientClock, number: int
+) -> None:
+    elector, heard = make_elector(connection, "us", times=Times(clock=clock))
     heard.fail_on_term = number
     elector.start()
     (reason,) = wait_until(lambda: heard.lost)
@@ -210,6 +220,6 @@ def test_a_fault_of_ours_while_standing_by_is_not(
             raise fault
         return 0.0
 
-    _, heard = elect(times=Times(random=chance))
+    _, heard = elect(times={"random": chance})
     wait_until(lambda: heard.leading)
     assert "standing by goes on" in caplog.text

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.kube.binder.running_binder import EVENTS_PATH, POD_PATH, STATUS_PATH, Running
 from tests.kube.fake_api import Exchange, FakeApi, cuts, replies, resets, status
-from tests.kube.running_binder import EVENTS_PATH, POD_PATH, STATUS_PATH, Running
 from tests.support.waiting import wait_until
 
 OK = replies(200, {})

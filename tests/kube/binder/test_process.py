@@ -18,9 +18,9 @@ from scheduler.kube.binder.messages import BinderConnection, BindRequest, Unauth
 from scheduler.kube.binder.pods import MAX_BINDS
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.endpoint import Endpoint
+from tests.kube.binder.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, hangs, replies, status
-from tests.kube.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, Running
 from tests.support.waiting import wait_until
 
 
