@@ -218,11 +218,11 @@ def _rules_test(words: Sequence[str], around: _Surroundings) -> int:
 
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from scheduler.rule_tests.command import run_test_files
-    from scheduler.rule_tests.servers import EmbeddedServer, Server
+    from scheduler.rule_tests.servers import EmbeddedServer, RuleTestServer
 
-    server: Server = EmbeddedServer()
+    server: RuleTestServer = EmbeddedServer()
     if given.real or given.prometheus_dir is not None:
-        from scheduler.rule_tests.real import RealServer, find_prometheus
+        from scheduler.rule_tests.real_server import RealServer, find_prometheus
 
         folder = None if given.prometheus_dir is None else Path(given.prometheus_dir)
         server = RealServer(find_prometheus(folder, around.environ))

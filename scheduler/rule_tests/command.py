@@ -11,15 +11,16 @@ from scheduler.model.rules import RuleSet
 from scheduler.rule_tests.model import RuleTestFile
 from scheduler.rule_tests.reader import check_rules, read_test_file
 from scheduler.rule_tests.runner import run_test
-from scheduler.rule_tests.servers import Server
+from scheduler.rule_tests.servers import RuleTestServer
 from scheduler.signals.files import read_rule_files
-from scheduler.signals.format.rule_files import MAX_BYTES, lint_rule_files
+from scheduler.signals.format.rule_files import lint_rule_files
+from scheduler.strict_yaml.composer import MAX_BYTES
 
 OK: Final = 0
 FAILED: Final = 1
 
 
-def run_test_files(paths: Sequence[Path], server: Server, out: TextIO) -> int:
+def run_test_files(paths: Sequence[Path], server: RuleTestServer, out: TextIO) -> int:
     """Run the tests of all files and return the exit code: 0 where every expectation holds, else 1."""
     n_tests = n_expectations = n_failed = 0
     is_readable = True
@@ -43,7 +44,7 @@ def run_test_files(paths: Sequence[Path], server: Server, out: TextIO) -> int:
     return OK if is_readable and not n_failed else FAILED
 
 
-def load(path: Path, server: Server) -> tuple[RuleTestFile | None, RuleSet, list[Problem | ConfigError]]:
+def load(path: Path, server: RuleTestServer) -> tuple[RuleTestFile | None, RuleSet, list[Problem | ConfigError]]:
     """Return the tests of a file, the rules that they are about, and everything that hinders running them."""
     problems: list[Problem | ConfigError] = []
     rules = RuleSet()
@@ -56,14 +57,14 @@ def load(path: Path, server: Server) -> tuple[RuleTestFile | None, RuleSet, list
     if file is None or not file.rule_files:
         return None, rules, problems
     try:
-        reading = lint_rule_files(read_rule_files(path.parent / one for one in file.rule_files))
+        linted = lint_rule_files(read_rule_files(path.parent / one for one in file.rule_files))
     except ConfigError as error:
         return file, rules, [*problems, error]
-    problems += reading.problems
-    if not reading.problems:
-        problems += server.unsupported(reading.rules)
-        problems += check_rules(file.tests, reading.rules)
-    return file, reading.rules, problems
+    problems += linted.problems
+    if not linted.problems:
+        problems += server.unsupported(linted.rules)
+        problems += check_rules(file.tests, linted.rules)
+    return file, linted.rules, problems
 
 
 def _content(path: Path) -> bytes:

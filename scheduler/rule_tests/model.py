@@ -51,7 +51,7 @@ class RuleExpectation:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RuleTestMoment:
     """A Pod looked at, so many seconds after the start."""
 
     where: str
@@ -69,7 +69,7 @@ class RuleTest:
     nodes: tuple[Node, ...]
     pods: tuple[PlacedPod, ...]
     series: tuple[InputSeries, ...]
-    moments: tuple[Moment, ...]
+    moments: tuple[RuleTestMoment, ...]
 
 
 @dataclass(frozen=True, slots=True)

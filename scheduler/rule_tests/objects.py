@@ -15,11 +15,10 @@ from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.quantity import parse_quantity
 from scheduler.rule_tests.model import PlacedPod
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.signals.format.report import Scope, got
-from scheduler.signals.format.values import read_any_text, read_duration, read_text
-from scheduler.strict_yaml import yaml_nodes
-from scheduler.strict_yaml.yaml_nodes import Scalar, clip
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.strict_yaml.nodes import YamlNode, YamlScalar
+from scheduler.strict_yaml.report import Scope, clip, got
+from scheduler.strict_yaml.values import read_any_text, read_duration, read_text
 
 NODE: Final = Shape(fields=("name", "labels", "allocatable", "addresses", "provider_id"), required=("name",))
 _POD_FIELDS: Final = ("name", "namespace", "uid", "labels", "annotations", "requests")
@@ -36,9 +35,9 @@ LONG_AGO_S: Final = -86_400.0
 _HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-def read_node(item: yaml_nodes.Node, scope: Scope) -> Node | None:
+def read_node(item: YamlNode, scope: Scope) -> Node | None:
     """Return a node from its name alone or from fields; kubelet's own label and some room come by themselves."""
-    if isinstance(item, Scalar):
+    if isinstance(item, YamlScalar):
         name = read_text(item, scope)
         return None if name is None else _node(item, scope, name, {})
     fields = read_fields(item, scope, NODE)
@@ -64,12 +63,12 @@ def no_pod() -> PodInfo:
     return _pod({}, {}, {})
 
 
-def read_pod(item: yaml_nodes.Node | None, scope: Scope) -> PodInfo | None:
+def read_pod(item: YamlNode | None, scope: Scope) -> PodInfo | None:
     fields = read_fields(item, scope, POD)
     return None if fields is None else _checked_pod(fields, {}, {})
 
 
-def read_placed_pod(item: yaml_nodes.Node, scope: Scope) -> PlacedPod | None:
+def read_placed_pod(item: YamlNode, scope: Scope) -> PlacedPod | None:
     """Return a Pod on a node; without times it was placed, and ran, long before the start."""
     fields = read_fields(item, scope, PLACED_POD)
     if fields is None:
@@ -93,7 +92,7 @@ def read_placed_pod(item: yaml_nodes.Node, scope: Scope) -> PlacedPod | None:
 def _started_s(fields: Fields, scope: Scope, placed_s: float) -> float | None:
     """Return when its containers run, None for never."""
     node = fields.get("started")
-    if isinstance(node, Scalar) and node.value == "never":
+    if isinstance(node, YamlScalar) and node.value == "never":
         return None
     started_s = read_duration(node, scope.inner("started"))
     if started_s is None:
@@ -108,7 +107,7 @@ def _rfc3339(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _node(item: yaml_nodes.Node, scope: Scope, name: str, given: Mapping[str, Any]) -> Node | None:
+def _node(item: YamlNode, scope: Scope, name: str, given: Mapping[str, Any]) -> Node | None:
     raw = {
         "metadata": {"name": name, "labels": {_HOSTNAME: name, **(given.get("labels") or {})}},
         "spec": {"providerID": given.get("provider_id", "")},
@@ -161,7 +160,7 @@ def _pod(found: Mapping[str, Any], spec: Mapping[str, Any], status: Mapping[str,
     return PodInfo(pod)
 
 
-def _labels(node: yaml_nodes.Node | None, scope: Scope) -> dict[str, str]:
+def _labels(node: YamlNode | None, scope: Scope) -> dict[str, str]:
     labels: dict[str, str] = {}
     mapping = read_mapping(node, scope, "Write `{tier: web}`, or drop the line")
     for key, value in mapping.entries if mapping else ():
@@ -175,19 +174,19 @@ def _labels(node: yaml_nodes.Node | None, scope: Scope) -> dict[str, str]:
     return labels
 
 
-def _texts(node: yaml_nodes.Node | None, scope: Scope) -> dict[str, str]:
+def _texts(node: YamlNode | None, scope: Scope) -> dict[str, str]:
     mapping = read_mapping(node, scope, "Write `{key: value}`, or drop the line")
     entries = mapping.entries if mapping else ()
     found = {key.value: read_any_text(value, scope.inner(clip(key.value))) for key, value in entries}
     return {key: text for key, text in found.items() if text is not None}
 
 
-def _amounts(node: yaml_nodes.Node | None, scope: Scope) -> dict[str, str]:
+def _amounts(node: YamlNode | None, scope: Scope) -> dict[str, str]:
     """Return resource quantities as written; a number without quotes is one too."""
     found: dict[str, str] = {}
     mapping = read_mapping(node, scope, "Write `{cpu: 500m, memory: 1Gi}`, or drop the line")
     for key, value in mapping.entries if mapping else ():
-        text = value.value if isinstance(value, Scalar) else ""
+        text = value.value if isinstance(value, YamlScalar) else ""
         try:
             parse_quantity(text)
         except InvalidObjectError as error:

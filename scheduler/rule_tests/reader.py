@@ -11,21 +11,20 @@ from scheduler.model.objects import Node
 from scheduler.model.rules import RuleSet
 from scheduler.rule_tests.model import (
     InputSeries,
-    Moment,
     NodeExpectation,
     PlacedPod,
     RuleExpectation,
     RuleTest,
     RuleTestFile,
+    RuleTestMoment,
 )
 from scheduler.rule_tests.notation import NotationError, parse_series, parse_values
 from scheduler.rule_tests.objects import no_pod, read_node, read_placed_pod, read_pod
-from scheduler.signals.format.fields import Fields, Shape, expect, read_fields, read_list, read_mapping
-from scheduler.signals.format.report import Report, Scope, got, is_broken, nearest, problem_at
-from scheduler.signals.format.rule_files import API_VERSION, MAX_BYTES
-from scheduler.signals.format.values import read_any_text, read_duration, read_number, read_text
-from scheduler.strict_yaml import yaml_nodes
-from scheduler.strict_yaml.yaml_nodes import Fault, Scalar, clip, compose
+from scheduler.signals.format.rule_files import API_VERSION
+from scheduler.strict_yaml.fields import Fields, Shape, read_document, read_fields, read_list, read_mapping
+from scheduler.strict_yaml.nodes import YamlNode, YamlScalar
+from scheduler.strict_yaml.report import Report, Scope, clip, did_you_mean, got, problem_at
+from scheduler.strict_yaml.values import read_any_text, read_duration, read_number, read_text, read_truth
 
 KIND: Final = "RuleTests"
 DEFAULT_INTERVAL_S: Final = 15.0
@@ -52,7 +51,7 @@ T = TypeVar("T")
 def read_test_file(path: str, data: bytes) -> tuple[RuleTestFile | None, list[Problem]]:
     """Return the tests of a file and every problem in it; None where nothing can be run."""
     report = Report(path)
-    fields = _open(data, report)
+    fields = read_document(data, report, FILE, API_VERSION, KIND)
     if fields is None:
         return None, report.problems
     scope = fields.scope
@@ -76,7 +75,7 @@ def check_rules(tests: Sequence[RuleTest], rules: RuleSet) -> list[Problem]:
     return [
         problem_at(
             expected.where,
-            f"test '{test.name}': no such rule, got {expected.rule!r}{nearest(expected.rule, known)}."
+            f"test '{test.name}': no such rule, got {expected.rule!r}{did_you_mean(expected.rule, known)}."
             f" Write one of: {', '.join(sorted(known))}",
         )
         for test in tests
@@ -103,7 +102,7 @@ class _TestReader:
         self._nodes: tuple[Node, ...] = ()
         self._node_names: frozenset[str] = frozenset()
 
-    def read(self, item: yaml_nodes.Node) -> RuleTest | None:
+    def read(self, item: YamlNode) -> RuleTest | None:
         fields = read_fields(item, self._scope, TEST)
         if fields is None:
             return None
@@ -160,7 +159,7 @@ class _TestReader:
             found[key] = InputSeries(labels, samples)
         return tuple(found.values())
 
-    def _moments(self, fields: Fields) -> tuple[Moment, ...]:
+    def _moments(self, fields: Fields) -> tuple[RuleTestMoment, ...]:
         scope = self._scope
         single = [name for name in ("at", "pod", "expect") if name in fields]
         if "moments" in fields:
@@ -182,7 +181,7 @@ class _TestReader:
                 scope.report.problems.append(problem_at(after.where, f"{scope.label}: {what}"))
         return tuple(moments)
 
-    def _moment(self, fields: Fields) -> Moment:
+    def _moment(self, fields: Fields) -> RuleTestMoment:
         at, scope = fields.get("at"), self._scope.inner("at")
         at_s = read_duration(at, scope)
         if at is not None and at_s is not None and at_s > LATEST_S:
@@ -191,9 +190,9 @@ class _TestReader:
         scope = self._scope.inner("expect")
         items = read_list(fields.get("expect"), scope, "Write `- {rule: hot, nodes: {node-1: refused}}`") or ()
         found = [one for item in items if (one := self._rule(item, scope)) is not None]
-        return Moment(scope.where(fields.at("at")), at_s or 0.0, pod or no_pod(), tuple(found))
+        return RuleTestMoment(scope.where(fields.at("at")), at_s or 0.0, pod or no_pod(), tuple(found))
 
-    def _rule(self, item: yaml_nodes.Node, scope: Scope) -> RuleExpectation | None:
+    def _rule(self, item: YamlNode, scope: Scope) -> RuleExpectation | None:
         fields = read_fields(item, scope, RULE)
         name = None if fields is None else read_text(fields.get("rule"), scope.inner("rule"))
         if fields is None or name is None:
@@ -208,20 +207,20 @@ class _TestReader:
             if key.value not in self._node_names:
                 known = ", ".join(sorted(self._node_names))
                 scope.problem(
-                    key, f"no such node, {got(key)}{nearest(key.value, self._node_names)}. Write one of: {known}"
+                    key, f"no such node, {got(key)}{did_you_mean(key.value, self._node_names)}. Write one of: {known}"
                 )
             expected = _node(key, value, scope.inner(clip(key.value)))
             if expected is not None:
                 nodes.append(expected)
-        concerns = _truth(fields.get("concerns"), scope.inner("concerns"))
-        acts = _truth(fields.get("acts"), scope.inner("acts"))
-        weight = read_number(fields.get("weight"), scope.inner("weight"), None)
+        concerns = read_truth(fields.get("concerns"), scope.inner("concerns"))
+        acts = read_truth(fields.get("acts"), scope.inner("acts"))
+        weight = read_number(fields.get("weight"), scope.inner("weight"))
         return RuleExpectation(where, name, tuple(nodes), concerns, acts, weight)
 
 
-def _node(key: Scalar, value: yaml_nodes.Node, scope: Scope) -> NodeExpectation | None:
+def _node(key: YamlScalar, value: YamlNode, scope: Scope) -> NodeExpectation | None:
     where = scope.where(key)
-    if isinstance(value, Scalar):
+    if isinstance(value, YamlScalar):
         if value.value in ("refused", "allowed"):
             return NodeExpectation(where, key.value, is_refused=value.value == "refused")
         if value.value == "missing":
@@ -229,7 +228,7 @@ def _node(key: Scalar, value: yaml_nodes.Node, scope: Scope) -> NodeExpectation 
         if value.is_text:
             scope.problem(value, f"not known, {got(value)}. {_NODE_ADVICE}")
             return None
-        score = read_number(value, scope, None)
+        score = read_number(value, scope)
         if score is None:
             return None
         # With a sample: what nobody measured is neutral, and would pass for a score by chance.
@@ -240,28 +239,14 @@ def _node(key: Scalar, value: yaml_nodes.Node, scope: Scope) -> NodeExpectation 
     return NodeExpectation(
         where,
         key.value,
-        _truth(fields.get("refused"), scope.inner("refused")),
-        _truth(fields.get("missing"), scope.inner("missing")),
-        read_number(fields.get("score"), scope.inner("score"), None),
-        read_number(fields.get("value"), scope.inner("value"), None),
+        read_truth(fields.get("refused"), scope.inner("refused")),
+        read_truth(fields.get("missing"), scope.inner("missing")),
+        read_number(fields.get("score"), scope.inner("score")),
+        read_number(fields.get("value"), scope.inner("value")),
     )
 
 
-def _open(data: bytes, report: Report) -> Fields | None:
-    if len(data) > MAX_BYTES:
-        report.fault(Fault(1, 1, f"a test file may have 1 MiB, got {len(data)} bytes. Split it"))
-        return None
-    report.text, root, faults = compose(data, KIND)
-    for fault in faults:
-        report.fault(fault)
-    fields = read_fields(root, Scope(report), FILE)
-    if fields is not None:
-        expect(fields, "apiVersion", API_VERSION)
-        expect(fields, "kind", KIND)
-    return fields
-
-
-def _each(fields: Fields, scope: Scope, name: str, read: Callable[[yaml_nodes.Node, Scope], T | None]) -> list[T]:
+def _each(fields: Fields, scope: Scope, name: str, read: Callable[[YamlNode, Scope], T | None]) -> list[T]:
     items = read_list(fields.get(name), scope.inner(name), "Write `- …`, or drop the line") or ()
     return [one for item in items if (one := read(item, scope.inner(name))) is not None]
 
@@ -272,23 +257,14 @@ def _texts(fields: Fields, name: str, advice: str) -> tuple[str, ...]:
     return tuple(text for text in found if text is not None)
 
 
-def _noted(node: yaml_nodes.Node | None, scope: Scope, parse: Callable[[str], T]) -> T | None:
+def _noted(node: YamlNode | None, scope: Scope, parse: Callable[[str], T]) -> T | None:
     """Parse a text whose mistakes know their place; a bare number is one as well."""
-    is_number = isinstance(node, Scalar) and node.value and not node.style
-    text = node.value if is_number and isinstance(node, Scalar) else read_any_text(node, scope)
-    if text is None or not isinstance(node, Scalar):
+    is_number = isinstance(node, YamlScalar) and node.value and not node.style
+    text = node.value if is_number and isinstance(node, YamlScalar) else read_any_text(node, scope)
+    if text is None or not isinstance(node, YamlScalar):
         return None
     try:
         return parse(text)
     except NotationError as error:
         scope.problem_within(node, error.offset, str(error))
         return None
-
-
-def _truth(node: yaml_nodes.Node | None, scope: Scope) -> bool | None:
-    if node is None or is_broken(node):
-        return None
-    if isinstance(node, Scalar) and not node.style and node.value in ("true", "false"):
-        return node.value == "true"
-    scope.problem(node, f"must be true or false, {got(node)}. Write one of the two")
-    return None

@@ -9,8 +9,8 @@ from typing import Final
 
 from scheduler.model.rules import Rule, RuleSet, Signal, Unit
 from scheduler.model.signals import SignalColumn
-from scheduler.rule_tests.model import Moment, NodeExpectation, RuleExpectation, RuleTest
-from scheduler.rule_tests.servers import Server
+from scheduler.rule_tests.model import NodeExpectation, RuleExpectation, RuleTest, RuleTestMoment
+from scheduler.rule_tests.servers import RuleTestServer
 from scheduler.rule_tests.world import ClusterUnderTest, RuleVerdict, StandingClock
 from scheduler.signals.answers import SignalAnswer
 
@@ -20,7 +20,7 @@ _VALUE_TOLERANCE: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedExpectation:
     """One expectation that does not hold; `sample` is what the rule read, as lines."""
 
     where: str
@@ -46,10 +46,10 @@ class Outcome:
 
     test: str
     n_expectations: int
-    failures: tuple[Failure, ...]
+    failures: tuple[FailedExpectation, ...]
 
 
-def run_test(rules: RuleSet, test: RuleTest, server: Server) -> Outcome:
+def run_test(rules: RuleSet, test: RuleTest, server: RuleTestServer) -> Outcome:
     """Run one test.
 
     Raises
@@ -74,16 +74,16 @@ class _Comparison:
         self._test = test
         self._cluster = cluster
         self.n_expectations = 0
-        self.failures: list[Failure] = []
+        self.failures: list[FailedExpectation] = []
 
-    def look(self, moment: Moment) -> None:
+    def look(self, moment: RuleTestMoment) -> None:
         verdicts = self._cluster.verdicts(moment.pod)
         for expected in moment.expected:
             verdict = verdicts[expected.rule]
             for where, node, wanted, found in self._differences(expected, verdict):
                 sample = self._sample(self._rules[expected.rule], verdict, node)
                 self.failures.append(
-                    Failure(where, self._test.name, moment.at_s, expected.rule, node, wanted, found, sample)
+                    FailedExpectation(where, self._test.name, moment.at_s, expected.rule, node, wanted, found, sample)
                 )
 
     def _differences(self, expected: RuleExpectation, verdict: RuleVerdict) -> Iterator[tuple[str, str, str, str]]:

@@ -19,7 +19,7 @@ from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryRejected
 from scheduler.signals.asking.session import parse_answer
 from scheduler.signals.format.promql import QueryFault, parse_query
-from scheduler.signals.format.report import problem_at
+from scheduler.strict_yaml.report import problem_at
 
 # Nothing is forgotten: no test lasts that long.
 _RETENTION_S: Final = 1e9
@@ -27,7 +27,7 @@ _RETENTION_S: Final = 1e9
 Clock = Callable[[], float]
 
 
-class Server(Protocol):
+class RuleTestServer(Protocol):
     """Where samples are asked for."""
 
     def unsupported(self, rules: RuleSet) -> list[Problem]:

@@ -26,8 +26,8 @@ from scheduler.signals.check_tenants import HEAD, WHERE, tenant_rows
 from scheduler.signals.effective import EffectiveWeight, effective_weights
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.inflight import VALUE as INFLIGHT_VALUE
-from scheduler.signals.format.report import problem_at
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
+from scheduler.strict_yaml.report import problem_at
 
 OK = 0
 FOUND_PROBLEMS = 1

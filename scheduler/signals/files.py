@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.errors import ConfigError
-from scheduler.signals.format.rule_files import MAX_BYTES
+from scheduler.strict_yaml.composer import MAX_BYTES
 
 SUFFIXES: Final = (".yaml", ".yml")
 _ATTEMPTS: Final = 3

@@ -11,7 +11,7 @@ from scheduler.evaluator.store import SeriesStore
 from scheduler.model.rules import Signal
 from scheduler.signals.asking.lag_query import lag_query
 from scheduler.signals.check import check
-from scheduler.signals.format.promql_reach import reaches
+from scheduler.signals.format.promql import reaches
 from tests.evaluator.comparing import asked, difference, evaluated
 from tests.evaluator.conftest import Twins
 from tests.support.prometheus import PrometheusServer, import_samples

@@ -26,7 +26,7 @@ from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData
 from scheduler.signals.asking.refresher import Refresher
-from scheduler.signals.format.promql_reach import reaches
+from scheduler.signals.format.promql import reaches
 from tests.evaluator.conftest import Twins
 from tests.evaluator.samples import T0_S
 from tests.evaluator.serving import Served, served

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.rule_tests.command import load, run_test_files
-from scheduler.rule_tests.real import RealServer, find_prometheus
+from scheduler.rule_tests.real_server import RealServer, find_prometheus
 from scheduler.rule_tests.servers import EmbeddedServer
 from tests.packs.world import PACKS, RULES
 

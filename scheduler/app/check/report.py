@@ -10,7 +10,7 @@ from scheduler.app.check.live import AskedSignal, LiveReport, RuleNow
 from scheduler.errors import Problem
 from scheduler.model.rules import ByKind, FilterMissing, Mode
 from scheduler.signals.check import table
-from scheduler.signals.format.report import problem_at
+from scheduler.strict_yaml.report import problem_at
 
 _SHOWN_STRANGERS: Final = 3
 

@@ -28,7 +28,7 @@ from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import ResultSeries
-from scheduler.signals.format.promql_reach import reaches
+from scheduler.signals.format.promql import reaches
 from scheduler.signals.series_labels import INSTANCE
 
 _LOG = logging.getLogger(__name__)

@@ -7,11 +7,10 @@ from typing import Final
 from scheduler.model.labels import is_label_key
 from scheduler.model.requests import PODS
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Signal, Unit
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
-from scheduler.signals.format.report import Scope, got, is_broken, nearest
-from scheduler.signals.format.values import read_duration, read_text, read_word
-from scheduler.strict_yaml import yaml_nodes
-from scheduler.strict_yaml.yaml_nodes import Node, Scalar
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list
+from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar, is_broken
+from scheduler.strict_yaml.report import Scope, did_you_mean, got
+from scheduler.strict_yaml.values import read_duration, read_text, read_word
 
 MAX_WINDOW_S: Final = 86_400.0
 """For so long Pods that have gone are remembered."""
@@ -41,12 +40,12 @@ _FILTER_ONLY_ASKED: Final = {
 }
 
 
-def is_built_in(body: Node) -> bool:
+def is_built_in(body: YamlNode) -> bool:
     """Whether a signal says one of the built-in kinds, and maybe an expression too."""
-    return isinstance(body, yaml_nodes.Mapping) and any(key.value in _KINDS for key, _ in body.entries)
+    return isinstance(body, YamlMapping) and any(key.value in _KINDS for key, _ in body.entries)
 
 
-def read_built_in(key: Scalar, body: Node, scope: Scope) -> tuple[Signal | None, Unit | None, ByKind | None]:
+def read_built_in(key: YamlScalar, body: YamlNode, scope: Scope) -> tuple[Signal | None, Unit | None, ByKind | None]:
     """Return the signal, None where it has problems; its unit and what it is by as far as they can be read."""
     n_problems = len(scope.report.problems)
     fields = read_fields(body, scope, SIGNAL)
@@ -68,7 +67,7 @@ def read_built_in(key: Scalar, body: Node, scope: Scope) -> tuple[Signal | None,
 def check_limits(fields: Fields, signal: Signal) -> None:
     """Refuse what a filter over a built-in signal cannot have."""
     node = fields.get("filter") if signal.built_in is not None else None
-    for key, _ in node.entries if isinstance(node, yaml_nodes.Mapping) else ():
+    for key, _ in node.entries if isinstance(node, YamlMapping) else ():
         if key.value in _FILTER_ONLY_ASKED:
             what = f"signal '{signal.name}' is built in: {_FILTER_ONLY_ASKED[key.value]}"
             fields.scope.inner("filter").problem(key, f"{what}, got '{key.value}'. Drop the field")
@@ -85,7 +84,7 @@ def _read_kind(kind: BuiltInKind, fields: Fields) -> BuiltIn | None:
             return _read_resource(kind, node, scope)
 
 
-def _read_count(node: Node | None, scope: Scope) -> BuiltIn | None:
+def _read_count(node: YamlNode | None, scope: Scope) -> BuiltIn | None:
     fields = read_fields(node, scope, COUNT)
     if fields is None:
         return None
@@ -103,7 +102,7 @@ def _read_count(node: Node | None, scope: Scope) -> BuiltIn | None:
     return BuiltIn(BuiltInKind.COUNT, same=tuple(sorted(keys)), window_s=window_s, all_namespaces=namespaces == "all")
 
 
-def _read_key(item: Node, scope: Scope) -> str | None:
+def _read_key(item: YamlNode, scope: Scope) -> str | None:
     key = read_text(item, scope)
     if key is None or is_label_key(key):
         return key
@@ -111,7 +110,7 @@ def _read_key(item: Node, scope: Scope) -> str | None:
     return None
 
 
-def _read_window(node: Node | None, scope: Scope) -> float:
+def _read_window(node: YamlNode | None, scope: Scope) -> float:
     window_s = read_duration(node, scope)
     if node is not None and window_s is not None and not 1.0 <= window_s <= MAX_WINDOW_S:
         what = f"must be from 1s to 1d, for so long Pods that have gone are remembered, {got(node)}"
@@ -119,17 +118,17 @@ def _read_window(node: Node | None, scope: Scope) -> float:
     return window_s or 0.0
 
 
-def _read_pods(node: Node | None, scope: Scope) -> BuiltIn | None:
+def _read_pods(node: YamlNode | None, scope: Scope) -> BuiltIn | None:
     if node is None or is_broken(node):
         return None
-    if not isinstance(node, yaml_nodes.Mapping) or node.entries:
+    if not isinstance(node, YamlMapping) or node.entries:
         write = "Write `pods: {}`, or `count: {same: [app]}` for some of them"
         scope.problem(node, f"must be an empty mapping, {got(node)}. {write}")
         return None
     return BuiltIn(BuiltInKind.PODS)
 
 
-def _read_resource(kind: BuiltInKind, node: Node | None, scope: Scope) -> BuiltIn | None:
+def _read_resource(kind: BuiltInKind, node: YamlNode | None, scope: Scope) -> BuiltIn | None:
     name = read_text(node, scope)
     if name is None or node is None:
         return None
@@ -139,14 +138,14 @@ def _read_resource(kind: BuiltInKind, node: Node | None, scope: Scope) -> BuiltI
     prefix, slash, _ = name.partition("/")
     is_known = name in (*_PLAIN_RESOURCES, PODS) or name.startswith(_HUGEPAGES)
     if not is_known and not (slash and prefix and is_label_key(name)):
-        close = nearest(name, _PLAIN_RESOURCES)
+        close = did_you_mean(name, _PLAIN_RESOURCES)
         write = f"Write {', '.join(_PLAIN_RESOURCES)} or a full name, as `nvidia.com/gpu`"
         scope.problem(node, f"not a resource of nodes, {got(node)}{close}. {write}")
         return None
     return BuiltIn(kind, resource=name)
 
 
-def _read_by(node: Node | None, scope: Scope) -> tuple[ByKind | None, str]:
+def _read_by(node: YamlNode | None, scope: Scope) -> tuple[ByKind | None, str]:
     if node is None:
         return ByKind.NODE, ""
     text = read_text(node, scope)
@@ -162,7 +161,7 @@ def _read_by(node: Node | None, scope: Scope) -> tuple[ByKind | None, str]:
         return None, ""
     if text is None:
         return None, ""
-    if "/" not in text and (close := nearest(text, ("node", "cluster"))):
+    if "/" not in text and (close := did_you_mean(text, ("node", "cluster"))):
         scope.warning(node, f"read as the node label '{text}'{close}. A label with a prefix is never mistaken")
     return ByKind.LABEL, text
 

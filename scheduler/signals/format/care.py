@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final, TypedDict
 
 from scheduler.model.rules import DEFAULT_MAX_SHARE, Canary, Mode, Signal, Unit
-from scheduler.signals.format.fields import Fields, Shape, read_fields
 from scheduler.signals.format.match import read_globs
-from scheduler.signals.format.report import Scope, got
-from scheduler.signals.format.values import Measure, read_duration, read_number, read_share, read_word
-from scheduler.strict_yaml.yaml_nodes import Node
+from scheduler.signals.format.units import Measure, read_amount, read_share
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields
+from scheduler.strict_yaml.nodes import YamlNode
+from scheduler.strict_yaml.report import Scope, got
+from scheduler.strict_yaml.values import read_duration, read_word
 
 CARE: Final = ("mode", "canary", "max_share", "max_age")
 """The fields of a rule that are read here."""
@@ -64,7 +65,7 @@ def _max_age(fields: Fields, signal: Signal | None) -> float:
     return seconds
 
 
-def _canary(node: Node | None, scope: Scope) -> Canary | None:
+def _canary(node: YamlNode | None, scope: Scope) -> Canary | None:
     fields = read_fields(node, scope, CANARY)
     if fields is None:
         return None
@@ -73,9 +74,9 @@ def _canary(node: Node | None, scope: Scope) -> Canary | None:
     return Canary(100.0 if percent is None else percent, namespaces)
 
 
-def _percent(node: Node | None, scope: Scope) -> float | None:
+def _percent(node: YamlNode | None, scope: Scope) -> float | None:
     """Return percents of all Pods; `10%` is as good as 10."""
-    value = read_number(node, scope, Measure("", Unit.PERCENT))
+    value = read_amount(node, scope, Measure("", Unit.PERCENT))
     if value is not None and node is not None and not 0.0 < value <= 100.0:
         scope.problem(
             node, f"must be above 0 and at most 100, {got(node)}. Write percents, as 10, or `mode: shadow` for none"

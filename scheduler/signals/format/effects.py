@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from scheduler.model.rules import Curve, FilterMissing, RuleFilter, RuleScore, ScoreMissing
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
-from scheduler.signals.format.report import Scope, got, is_broken
-from scheduler.signals.format.values import (
-    Measure,
-    read_duration,
-    read_number,
-    read_plain_number,
-    read_share,
-    read_word,
-)
-from scheduler.strict_yaml.yaml_nodes import Node, Sequence
+from scheduler.signals.format.units import Measure, read_amount, read_share
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list
+from scheduler.strict_yaml.nodes import YamlNode, YamlSequence, is_broken
+from scheduler.strict_yaml.report import Scope, got
+from scheduler.strict_yaml.values import read_duration, read_plain_number, read_word
 
 MAX_SCORE: Final = 100.0
 MAX_HOLD_S: Final = 3_600.0
@@ -31,11 +25,11 @@ SCORE: Final = Shape(
 )
 
 
-def read_filter(node: Node | None, scope: Scope, measure: Measure, shape: Shape = FILTER) -> RuleFilter | None:
+def read_filter(node: YamlNode | None, scope: Scope, measure: Measure, shape: Shape = FILTER) -> RuleFilter | None:
     fields = read_fields(node, scope, shape)
     if fields is None:
         return None
-    limits = {name: read_number(fields.get(name), scope.inner(name), measure) for name in ("max", "min", "clear")}
+    limits = {name: read_amount(fields.get(name), scope.inner(name), measure) for name in ("max", "min", "clear")}
     highest, lowest, clear = limits["max"], limits["min"], limits["clear"]
     if "max" not in fields and "min" not in fields:
         scope.problem(fields.node, "neither max nor min: nothing is refused. Write `max: …`, or `min: …`")
@@ -55,7 +49,7 @@ def read_filter(node: Node | None, scope: Scope, measure: Measure, shape: Shape 
     )
 
 
-def _hold(node: Node | None, scope: Scope) -> float:
+def _hold(node: YamlNode | None, scope: Scope) -> float:
     seconds = read_duration(node, scope)
     if seconds is None or node is None:
         return 0.0
@@ -82,7 +76,7 @@ def _check_clear(
         scope.problem(key, f"must be above min, got clear {clear:g} and min {lowest:g}. Write a value above {lowest:g}")
 
 
-def read_score(node: Node | None, scope: Scope, measure: Measure) -> RuleScore | None:
+def read_score(node: YamlNode | None, scope: Scope, measure: Measure) -> RuleScore | None:
     fields = read_fields(node, scope, SCORE)
     if fields is None:
         return None
@@ -103,8 +97,8 @@ def read_score(node: Node | None, scope: Scope, measure: Measure) -> RuleScore |
 
 
 def _line(fields: Fields, measure: Measure) -> Curve | None:
-    best = read_number(fields.get("best"), fields.scope.inner("best"), measure)
-    worst = read_number(fields.get("worst"), fields.scope.inner("worst"), measure)
+    best = read_amount(fields.get("best"), fields.scope.inner("best"), measure)
+    worst = read_amount(fields.get("worst"), fields.scope.inner("worst"), measure)
     if best is None or worst is None or measure.unit is None:
         return None
     if best == worst:
@@ -116,7 +110,7 @@ def _line(fields: Fields, measure: Measure) -> Curve | None:
     return Curve((worst, best), (0.0, MAX_SCORE))
 
 
-def read_curve(node: Node | None, scope: Scope, measure: Measure) -> Curve | None:
+def read_curve(node: YamlNode | None, scope: Scope, measure: Measure) -> Curve | None:
     """Return points as a curve: x in the signal's unit and rising, y from 0 to 100."""
     items = read_list(node, scope, _POINTS_ADVICE)
     if items is None or node is None:
@@ -140,13 +134,13 @@ def read_curve(node: Node | None, scope: Scope, measure: Measure) -> Curve | Non
     return Curve(tuple(xs), tuple(ys)) if is_whole and len(items) > 1 else None
 
 
-def _point(item: Node, scope: Scope, measure: Measure) -> tuple[float, float] | None:
+def _point(item: YamlNode, scope: Scope, measure: Measure) -> tuple[float, float] | None:
     if is_broken(item):
         return None
-    if not isinstance(item, Sequence) or len(item.items) != 2:
-        shown = f"got a list of {len(item.items)}" if isinstance(item, Sequence) else got(item)
+    if not isinstance(item, YamlSequence) or len(item.items) != 2:
+        shown = f"got a list of {len(item.items)}" if isinstance(item, YamlSequence) else got(item)
         scope.problem(item, f"a point must be a pair [x, y], {shown}. {_POINTS_ADVICE}")
         return None
-    x = read_number(item.items[0], scope, measure)
+    x = read_amount(item.items[0], scope, measure)
     y = read_plain_number(item.items[1], scope, 0.0, MAX_SCORE)
     return None if x is None or y is None else (x, y)

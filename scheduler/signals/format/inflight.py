@@ -9,10 +9,10 @@ from scheduler.errors import InvalidObjectError
 from scheduler.model.quantity import parse_quantity
 from scheduler.model.requests import CPU, MEMORY, is_counted
 from scheduler.model.rules import ByKind, Effect, EffectKind, Unit, effect_scale
-from scheduler.signals.format.fields import read_mapping
-from scheduler.signals.format.report import Scope, got, is_broken, nearest
-from scheduler.signals.format.values import Measure, read_number
-from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
+from scheduler.signals.format.units import Measure, read_amount
+from scheduler.strict_yaml.fields import read_mapping
+from scheduler.strict_yaml.nodes import YamlNode, YamlScalar, is_broken
+from scheduler.strict_yaml.report import Scope, clip, did_you_mean, got
 
 VALUE: Final = "value"
 """The key for an amount in the signal's own unit."""
@@ -23,7 +23,7 @@ _MAX_AMOUNT: Final = 1 << 43
 """So that the sum over the Pods of a node stays within 63 bits."""
 
 
-def read_inflight(node: Node | None, scope: Scope, measure: Measure, by: ByKind | None) -> Effect | None:
+def read_inflight(node: YamlNode | None, scope: Scope, measure: Measure, by: ByKind | None) -> Effect | None:
     mapping = read_mapping(node, scope, _ADVICE)
     if mapping is None or node is None:
         return None
@@ -41,7 +41,7 @@ def read_inflight(node: Node | None, scope: Scope, measure: Measure, by: ByKind 
     if key.value == VALUE:
         return _of_value(value, inner, measure)
     if not is_counted(key.value):
-        scope.problem(key, f"not a resource, {got(key)}{nearest(key.value, (CPU, MEMORY, VALUE))}. {_ADVICE}")
+        scope.problem(key, f"not a resource, {got(key)}{did_you_mean(key.value, (CPU, MEMORY, VALUE))}. {_ADVICE}")
         return None
     if measure.unit is not None and not _has_unit_of(key.value, measure.unit):
         units = "`unit: ratio`, `percent` or `bytes`" if key.value != CPU else "`unit: ratio` or `percent`"
@@ -51,35 +51,35 @@ def read_inflight(node: Node | None, scope: Scope, measure: Measure, by: ByKind 
     return _of_resource(key.value, value, inner)
 
 
-def _of_value(node: Node, scope: Scope, measure: Measure) -> Effect | None:
-    word = node.value if isinstance(node, Scalar) else ""
+def _of_value(node: YamlNode, scope: Scope, measure: Measure) -> Effect | None:
+    word = node.value if isinstance(node, YamlScalar) else ""
     if word == EffectKind.LEARNED.value:
         return Effect(EffectKind.LEARNED)
     if word == EffectKind.REQUEST.value:
         scope.problem(node, f"a Pod requests a resource, {got(node)}. Write `{{cpu: request}}`, or a number here")
         return None
-    amount = read_number(node, scope, measure)
+    amount = read_amount(node, scope, measure)
     if amount is None or measure.unit is None:
         return None
     whole = round(amount * effect_scale(measure.unit))
     return _constant(node, scope, "", whole)
 
 
-def _of_resource(resource: str, node: Node, scope: Scope) -> Effect | None:
-    word = node.value if isinstance(node, Scalar) else ""
+def _of_resource(resource: str, node: YamlNode, scope: Scope) -> Effect | None:
+    word = node.value if isinstance(node, YamlScalar) else ""
     if word in _WORDS:
         return Effect(EffectKind(word), resource)
     try:
         quantity = parse_quantity(word)
     except InvalidObjectError:
         hint = "200m" if resource == CPU else "512Mi"
-        what = f"must be `request`, `learned` or an amount, {got(node)}{nearest(word, _WORDS)}"
+        what = f"must be `request`, `learned` or an amount, {got(node)}{did_you_mean(word, _WORDS)}"
         scope.problem(node, f"{what}. Write one of them, as `{hint}`")
         return None
     return _constant(node, scope, resource, round(quantity * (1000 if resource == CPU else Fraction(1))))
 
 
-def _constant(node: Node, scope: Scope, resource: str, whole: int) -> Effect | None:
+def _constant(node: YamlNode, scope: Scope, resource: str, whole: int) -> Effect | None:
     if whole == 0 or abs(whole) > _MAX_AMOUNT or (resource and whole < 0):
         scope.problem(node, f"no amount that a Pod can add, {got(node)}. Write one that is neither zero nor huge")
         return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.model.rules import ByKind, PairKey, WorkloadKey
-from scheduler.signals.format.promql import Query
+from scheduler.signals.format.promql import ParsedQuery
 from scheduler.signals.format.promql_labels import Labels, labels_of
 from scheduler.signals.series_labels import CARD_LABELS, INSTANCE, NODE_LABELS, domain_labels
 
@@ -24,7 +24,7 @@ class JoinedBy:
     pair: PairKey | None = None
 
 
-def join_fault(query: Query, joined: JoinedBy) -> str:
+def join_fault(query: ParsedQuery, joined: JoinedBy) -> str:
     """Return why no series of the query can be joined, empty where nothing in the expression prevents it."""
     if query.root is None or query.is_scalar:
         return ""

@@ -7,12 +7,11 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, PairKey, WorkloadKey
-from scheduler.signals.format.fields import Fields, Shape, read_fields
 from scheduler.signals.format.joined_by import JoinedBy
-from scheduler.signals.format.report import Scope, got, nearest
-from scheduler.signals.format.values import read_text
-from scheduler.strict_yaml import yaml_nodes
-from scheduler.strict_yaml.yaml_nodes import Node
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields
+from scheduler.strict_yaml.nodes import YamlMapping, YamlNode
+from scheduler.strict_yaml.report import Scope, did_you_mean, got
+from scheduler.strict_yaml.values import read_text
 
 WORKLOAD: Final = Shape(fields=("label", "namespace"), required=("label",))
 PAIR: Final = Shape(fields=("label", "from", "to"), required=("label", "from", "to"))
@@ -48,7 +47,7 @@ def _kind(fields: Fields) -> tuple[ByKind | None, str]:
         known = f"Write one of: {', '.join(_WORDS)}; or a node label, as `topology.kubernetes.io/zone`"
         scope.problem(node, f"not a node label, {got(node)}. {known}")
         return None, ""
-    if "/" not in text and (close := nearest(text, _WORDS)):
+    if "/" not in text and (close := did_you_mean(text, _WORDS)):
         scope.warning(node, f"read as the node label '{text}'{close}. A label with a prefix is never mistaken")
     return ByKind.LABEL, text
 
@@ -58,7 +57,7 @@ def _workload(fields: Fields, kind: ByKind | None) -> WorkloadKey | None:
     if _is_out_of_place(fields, "workload", kind, ByKind.WORKLOAD, _WRITE_WORKLOAD):
         return None
     node = fields.get("workload")
-    if not isinstance(node, yaml_nodes.Mapping):
+    if not isinstance(node, YamlMapping):
         label = _series_label(node, scope)
         return None if label is None else WorkloadKey(label)
     inner = read_fields(node, scope, WORKLOAD)
@@ -102,7 +101,7 @@ def _is_out_of_place(fields: Fields, name: str, kind: ByKind | None, wanted: ByK
     return name not in fields
 
 
-def _series_label(node: Node | None, scope: Scope) -> str | None:
+def _series_label(node: YamlNode | None, scope: Scope) -> str | None:
     text = read_text(node, scope)
     if text is not None and node is not None and not _SERIES_LABEL.fullmatch(text):
         scope.problem(node, f"not a label of a series, {got(node)}. Write letters, digits and `_`, as `source_zone`")

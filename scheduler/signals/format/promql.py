@@ -38,7 +38,7 @@ _COMPLETIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ParsedQuery:
     """An expression that parses and gives one number per series, or one number.
 
     `window_s` is its widest range selector or subquery, 0 without one; `selectors` are what it reads, as PromQL
@@ -66,7 +66,7 @@ class QueryFault:
     is_unread: bool = False
 
 
-def parse_query(expr: str) -> Query | QueryFault:
+def parse_query(expr: str) -> ParsedQuery | QueryFault:
     """Parse and type-check `expr`; whatever it holds, no exception."""
     root = parse_tree(expr)
     return root if isinstance(root, QueryFault) else _typed(expr, root)
@@ -100,7 +100,28 @@ def parse_tree(expr: str) -> Any:
 def selectors(expr: str) -> list[str]:
     """Return the vector selectors that `expr` reads, as PromQL without offset; none where it does not parse."""
     query = parse_query(expr)
-    return list(query.selectors) if isinstance(query, Query) else []
+    return list(query.selectors) if isinstance(query, ParsedQuery) else []
+
+
+def reaches(expr: str) -> dict[str, float]:
+    """Return seconds by selector, as PromQL without offset: how old a sample may be that a range of `expr` still sees.
+
+    0 where only the newest sample is read; nothing at all where `expr` does not parse. Within a subquery its range
+    counts on top; with several subqueries all of them, which is more than any selector is read.
+    """
+    query = parse_query(expr)
+    if not isinstance(query, ParsedQuery) or query.root is None:
+        return {}
+    nodes = nodes_of(query.root)
+    outer_s = sum(_seconds(node.range) for node in nodes if isinstance(node, ast.SubqueryExpr))
+    found: dict[str, float] = {}
+    for node in nodes:
+        if isinstance(node, ast.VectorSelector):
+            found.setdefault(render_selector(node), outer_s)
+        elif isinstance(node, ast.MatrixSelector):
+            selector = render_selector(node.vector_selector)
+            found[selector] = max(found.get(selector, 0.0), outer_s + _seconds(node.range))
+    return found
 
 
 def result_type(node: Any) -> Any:
@@ -154,7 +175,7 @@ def _is_endless(node: Any) -> bool:
     return any(abs(span) > _LONGEST for span in spans if span is not None)
 
 
-def _typed(expr: str, root: Any) -> Query | QueryFault:
+def _typed(expr: str, root: Any) -> ParsedQuery | QueryFault:
     kind = result_type(root)
     if kind == ast.ValueType.Matrix:
         write = "Put a function around it, as `rate(…)` or `max_over_time(…)`"
@@ -173,7 +194,7 @@ def _typed(expr: str, root: Any) -> Query | QueryFault:
             reason="`or` inside braces",
             is_unread=True,
         )
-    return Query(
+    return ParsedQuery(
         expr=expr,
         is_scalar=kind == ast.ValueType.Scalar,
         window_s=max((span.total_seconds() for span in ranges if span is not None), default=0.0),
@@ -288,3 +309,7 @@ def _is_syntax(text: str) -> bool:
         problem = str(error)
         return not re.match(r"invalid promql|unclosed|unexpected|bad number|unterminated", problem)
     return True
+
+
+def _seconds(span: timedelta | None) -> float:
+    return 0.0 if span is None else span.total_seconds()

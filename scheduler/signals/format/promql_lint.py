@@ -7,12 +7,12 @@ from typing import Any, Final
 import promql_parser as ast
 
 from scheduler.model.rules import ByKind
-from scheduler.signals.format.promql import Query, nodes_of
+from scheduler.signals.format.promql import ParsedQuery, nodes_of
 
 _COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
 
 
-def lint_query(query: Query, by: ByKind, *, is_reduced: bool) -> list[str]:
+def lint_query(query: ParsedQuery, by: ByKind, *, is_reduced: bool) -> list[str]:
     """Return warnings in words; `is_reduced` where the signal says how several series become one."""
     warnings = _experimental(query)
     if by is ByKind.CLUSTER:
@@ -24,7 +24,7 @@ def lint_query(query: Query, by: ByKind, *, is_reduced: bool) -> list[str]:
     return warnings if by is ByKind.GPU else warnings + _node_keyed(query, is_reduced=is_reduced)
 
 
-def _node_keyed(query: Query, *, is_reduced: bool) -> list[str]:
+def _node_keyed(query: ParsedQuery, *, is_reduced: bool) -> list[str]:
     nodes = nodes_of(query.root)
     if is_reduced or any(isinstance(node, ast.AggregateExpr) for node in nodes):
         return []
@@ -45,7 +45,7 @@ def _several_series(root: Any) -> list[str]:
     return []
 
 
-def _experimental(query: Query) -> list[str]:
+def _experimental(query: ParsedQuery) -> list[str]:
     calls = [node.func.name for node in nodes_of(query.root) if isinstance(node, ast.Call) and node.func.experimental]
     write = "Start Prometheus with --enable-feature=promql-experimental-functions"
     return [f"the function {name} is experimental. {write}" for name in dict.fromkeys(calls)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import dataclass
 from typing import Final
 
 from scheduler.model.rules import ByKind, Dialect
-from scheduler.signals.format.fields import Fields
 from scheduler.signals.format.joined_by import JoinedBy, join_fault
-from scheduler.signals.format.promql import Query, parse_query
+from scheduler.signals.format.promql import ParsedQuery, parse_query
 from scheduler.signals.format.promql_lint import lint_query
-from scheduler.signals.format.report import Scope, got, is_broken, nearest
-from scheduler.signals.format.values import read_duration, read_text, read_word
-from scheduler.strict_yaml.yaml_nodes import Node, Scalar
+from scheduler.strict_yaml.fields import Fields
+from scheduler.strict_yaml.nodes import YamlNode, YamlScalar, is_broken
+from scheduler.strict_yaml.report import Scope, did_you_mean, got
+from scheduler.strict_yaml.values import read_duration, read_text, read_word
 
 _UNREAD: Final = (
     "left to the server as it stands. What it selects is unknown, so its age counts from its evaluation; "
@@ -19,17 +21,25 @@ _UNREAD: Final = (
 )
 
 
-def read_dialect(node: Node | None, scope: Scope) -> Dialect:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the signals of a file ask: in which language, and which servers there are by name, None if nobody knows."""
+
+    dialect: Dialect
+    servers: Set[str] | None
+
+
+def read_dialect(node: YamlNode | None, scope: Scope) -> Dialect:
     """Return the language of a file's expressions; PromQL where none can be read."""
     word = read_word(node, scope, list(Dialect))
     return Dialect(word) if word else Dialect.PROMETHEUS
 
 
-def read_query(fields: Fields, joined: JoinedBy | None, *, is_reduced: bool) -> Query | None:
+def read_query(fields: Fields, joined: JoinedBy | None, dialect: Dialect, *, is_reduced: bool) -> ParsedQuery | None:
     """Return the expression; in MetricsQL also one that is no PromQL, after a warning."""
     by = joined.by if joined else None
     node, scope = fields.get("expr"), fields.scope.inner("expr")
-    query = _read_promql(node, scope, _UNREAD)
+    query = _read_promql(node, scope, dialect, _UNREAD)
     if query is None or node is None or query.root is None:
         return query
     if query.is_scalar and by not in (ByKind.CLUSTER, None):
@@ -47,10 +57,10 @@ def read_query(fields: Fields, joined: JoinedBy | None, *, is_reduced: bool) -> 
     return query
 
 
-def read_lag(fields: Fields, joined: JoinedBy | None) -> str:
+def read_lag(fields: Fields, joined: JoinedBy | None, dialect: Dialect) -> str:
     """Return what says how many seconds behind the samples are, by the keys of the signal or for all; empty without."""
     node, scope = fields.get("lag"), fields.scope.inner("lag")
-    query = _read_promql(node, scope, "left to the server as it stands")
+    query = _read_promql(node, scope, dialect, "left to the server as it stands")
     if query is None or node is None:
         return ""
     if joined is not None and query.root is not None and not query.is_scalar:
@@ -60,25 +70,25 @@ def read_lag(fields: Fields, joined: JoinedBy | None) -> str:
     return query.expr
 
 
-def _read_promql(node: Node | None, scope: Scope, unread: str) -> Query | None:
+def _read_promql(node: YamlNode | None, scope: Scope, dialect: Dialect, unread: str) -> ParsedQuery | None:
     """Return an expression; `unread` says what becomes of MetricsQL that is no PromQL."""
-    if isinstance(node, Scalar) and node.value and not node.style and not node.is_text:
+    if isinstance(node, YamlScalar) and node.value and not node.style and not node.is_text:
         expr: str | None = node.value  # a bare number is PromQL too
     else:
         expr = read_text(node, scope)
-    if expr is None or not isinstance(node, Scalar):
+    if expr is None or not isinstance(node, YamlScalar):
         return None
     query = parse_query(expr)
-    if isinstance(query, Query):
+    if isinstance(query, ParsedQuery):
         return query
-    if query.is_unread and scope.report.dialect is Dialect.METRICSQL:
+    if query.is_unread and dialect is Dialect.METRICSQL:
         scope.warning(node, f"no PromQL ({query.reason}), {unread}")
-        return Query(expr)
+        return ParsedQuery(expr)
     scope.problem_within(node, query.offset, query.message)
     return None
 
 
-def read_window(fields: Fields, query: Query | None) -> float:
+def read_window(fields: Fields, query: ParsedQuery | None) -> float:
     """Return the seconds that the expression sees: as written, else its widest range, 0 where neither says it."""
     node, scope = fields.get("window"), fields.scope.inner("window")
     window_s = read_duration(node, scope)
@@ -89,14 +99,13 @@ def read_window(fields: Fields, query: Query | None) -> float:
     return query.window_s if query is not None else 0.0
 
 
-def read_server(node: Node | None, scope: Scope) -> str:
+def read_server(node: YamlNode | None, scope: Scope, known: Set[str] | None) -> str:
     """Return the name of a Prometheus, empty for the one without a name; checked where the names are known."""
     name = read_text(node, scope)
     if name is None or node is None or is_broken(node):
         return ""
-    known = scope.report.servers
     if known is not None and name not in known:
         names = ", ".join(sorted(known)) or "none has a name"
         write = "Write one of prometheus.servers of the configuration, or drop the line for the one without a name"
-        scope.problem(node, f"unknown server, {got(node)}{nearest(name, known)}. {write}; known: {names}")
+        scope.problem(node, f"unknown server, {got(node)}{did_you_mean(name, known)}. {write}; known: {names}")
     return name

@@ -12,17 +12,16 @@ from typing import Final
 
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
-from scheduler.signals.format.fields import Fields, Shape, expect, read_fields
-from scheduler.signals.format.query import read_dialect
-from scheduler.signals.format.report import Report, Scope, is_broken, problem_at
+from scheduler.signals.format.query import Asked, read_dialect
 from scheduler.signals.format.rules import RuleReader
 from scheduler.signals.format.signals import Declared, read_signals
 from scheduler.signals.format.tenants import TenantReader
-from scheduler.strict_yaml.yaml_nodes import Fault, compose
+from scheduler.strict_yaml.fields import Fields, Shape, read_document
+from scheduler.strict_yaml.nodes import is_broken
+from scheduler.strict_yaml.report import Report, Scope, problem_at
 
 API_VERSION: Final = "vane.dev/v1"
 KIND: Final = "Rules"
-MAX_BYTES: Final = 1 << 20
 
 FILE: Final = Shape(
     fields=("apiVersion", "kind", "signals", "rules", "tenants", "dialect"),
@@ -32,7 +31,7 @@ FILE: Final = Shape(
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LintResult:
     """What was read and what was found; with problems, `rules` holds only what has none."""
 
     rules: RuleSet
@@ -55,20 +54,21 @@ def parse_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: S
     RuleFilesError
         With every problem of every file; what was in force before stays so.
     """
-    reading = lint_rule_files(files, generation, servers)
-    if reading.problems:
-        raise RuleFilesError(list(reading.problems))
-    return reading.rules
+    result = lint_rule_files(files, generation, servers)
+    if result.problems:
+        raise RuleFilesError(list(result.problems))
+    return result.rules
 
 
-def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Set[str] | None = None) -> Reading:
+def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Set[str] | None = None) -> LintResult:
     """Read all files and return what they hold along with problems and warnings; no exception for any content."""
-    reports = {name: Report(name, servers=servers) for name in files}
+    reports = {name: Report(name) for name in files}
     opened = {name: _open(data, reports[name]) for name, data in files.items()}
     signals: dict[str, Declared] = {}
-    for name, fields in opened.items():
+    for fields in opened.values():
         if fields is not None:
-            read_signals(fields.get("signals"), Scope(reports[name], "signals"), signals)
+            dialect = read_dialect(fields.get("dialect"), fields.scope.inner("dialect"))
+            read_signals(fields.get("signals"), fields.scope.inner("signals"), Asked(dialect, servers), signals)
     is_complete = not any(fields is None or _hides_signals(fields) for fields in opened.values())
     is_complete = is_complete and not any(report.is_full for report in reports.values())
     reader = RuleReader(signals, is_complete)
@@ -80,7 +80,7 @@ def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Se
     good = {name: declared.signal for name, declared in signals.items() if declared.signal is not None}
     rules = RuleSet(good, tuple(reader.rules), generation, tuple(tenants.tenants))
     _warn_of_limits(rules.judged, good, reports)
-    return Reading(
+    return LintResult(
         rules=rules,
         problems=tuple(sorted(problem for report in reports.values() for problem in report.problems)),
         warnings=tuple(sorted(warning for report in reports.values() for warning in report.warnings)),
@@ -89,22 +89,12 @@ def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Se
 
 def _open(data: bytes, report: Report) -> Fields | None:
     """Return the top fields of a file, or None where nothing in it can be read."""
-    if len(data) > MAX_BYTES:
-        report.fault(Fault(1, 1, f"a rule file may have 1 MiB, got {len(data)} bytes. Split it"))
-        return None
-    report.text, root, faults = compose(data)
-    for fault in faults:
-        report.fault(fault)
-    scope = Scope(report)
-    fields = read_fields(root, scope, FILE)
+    fields = read_document(data, report, FILE, API_VERSION, KIND)
     if fields is None:
         return None
-    expect(fields, "apiVersion", API_VERSION)
-    expect(fields, "kind", KIND)
-    report.dialect = read_dialect(fields.get("dialect"), scope.inner("dialect"))
     if not {"signals", "rules", "tenants"} & fields.found.keys() and not report.problems:
         what = "neither signals nor rules nor tenants: the file says nothing"
-        scope.problem(fields.node, f"{what}. Write at least one of the three")
+        fields.scope.problem(fields.node, f"{what}. Write at least one of the three")
     return fields
 
 

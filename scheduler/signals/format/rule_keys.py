@@ -9,12 +9,12 @@ from typing import Final
 
 from scheduler.model.labels import is_label_key
 from scheduler.model.rules import ByKind, Calls, RuleScore
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
 from scheduler.signals.format.match import read_labels
-from scheduler.signals.format.report import Scope, got
 from scheduler.signals.format.signals import Declared
-from scheduler.signals.format.values import read_text, read_word
-from scheduler.strict_yaml.yaml_nodes import Node
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list
+from scheduler.strict_yaml.nodes import YamlNode
+from scheduler.strict_yaml.report import Scope, got
+from scheduler.strict_yaml.values import read_text, read_word
 
 KEY_FIELDS: Final = ("workload", "calls", "gpus")
 CALLS: Final = Shape(fields=("labels", "namespaces", "pod_label"))
@@ -74,7 +74,7 @@ def _shown(by: ByKind) -> str:
     return "by a node label" if by is ByKind.LABEL else f"`by: {by.value}`"
 
 
-def _pod_label(node: Node | None, scope: Scope, write: str) -> str:
+def _pod_label(node: YamlNode | None, scope: Scope, write: str) -> str:
     text = read_text(node, scope)
     if text is None or node is None:
         return ""

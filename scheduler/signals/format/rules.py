@@ -11,15 +11,14 @@ from scheduler.model.rules import MAX_WEIGHT, ByKind, Rule, WeightSignal
 from scheduler.signals.format.built_in import check_limits
 from scheduler.signals.format.care import CARE, read_care
 from scheduler.signals.format.effects import read_curve, read_filter, read_score
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list
-from scheduler.signals.format.label_match import read_label_match
-from scheduler.signals.format.match import read_match
-from scheduler.signals.format.report import Scope, got, nearest
+from scheduler.signals.format.match import read_label_match, read_match
 from scheduler.signals.format.rule_keys import KEY_FIELDS, read_rule_keys
 from scheduler.signals.format.signals import Declared
-from scheduler.signals.format.values import Measure, read_plain_number, read_text
-from scheduler.strict_yaml import yaml_nodes
-from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
+from scheduler.signals.format.units import Measure
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list
+from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar
+from scheduler.strict_yaml.report import Scope, clip, did_you_mean, got
+from scheduler.strict_yaml.values import read_plain_number, read_text
 
 MAX_RULES: Final = 100
 """Over all files."""
@@ -52,7 +51,7 @@ class RuleReader:
     _places: dict[str, str] = field(default_factory=dict)
     _n_read: int = 0
 
-    def read(self, node: Node | None, scope: Scope) -> None:
+    def read(self, node: YamlNode | None, scope: Scope) -> None:
         items = read_list(node, scope.inner("rules"), "Write `- name: …` and what the rule does, or drop the line")
         for number, item in enumerate(items or (), start=1):
             if scope.report.is_full:
@@ -66,7 +65,7 @@ class RuleReader:
             if rule is not None:
                 self.rules.append(rule)
 
-    def _rule(self, node: Node, scope: Scope) -> Rule | None:
+    def _rule(self, node: YamlNode, scope: Scope) -> Rule | None:
         n_problems = len(scope.report.problems)
         fields = read_fields(node, scope, RULE)
         if fields is None:
@@ -118,7 +117,7 @@ class RuleReader:
         self._places[name] = fields.scope.where(node)
         return name
 
-    def signal_of(self, node: Node | None, scope: Scope) -> Declared | None:
+    def signal_of(self, node: YamlNode | None, scope: Scope) -> Declared | None:
         """Return the signal that `node` names."""
         name = read_text(node, scope)
         if name is None or node is None:
@@ -129,7 +128,7 @@ class RuleReader:
             known = ", ".join(sorted(self.signals)[:8]) or "none is declared"
             scope.problem(
                 node,
-                f"unknown signal, {got(node)}{nearest(name, self.signals)}. Declare it; known: {known}",
+                f"unknown signal, {got(node)}{did_you_mean(name, self.signals)}. Declare it; known: {known}",
             )
         return None
 
@@ -141,12 +140,12 @@ class RuleReader:
             scope.problem(
                 fields.at("weight"), "a weight without a score does nothing. Write a `score:`, or drop the weight"
             )
-        if isinstance(node, yaml_nodes.Mapping):
+        if isinstance(node, YamlMapping):
             return self._weight_signal(node, scope)
         value = read_plain_number(node, scope, 0.0, MAX_WEIGHT)
         return DEFAULT_WEIGHT if value is None else value
 
-    def _weight_signal(self, node: yaml_nodes.Mapping, scope: Scope) -> float | WeightSignal:
+    def _weight_signal(self, node: YamlMapping, scope: Scope) -> float | WeightSignal:
         fields = read_fields(node, scope, WEIGHT)
         if fields is None:
             return DEFAULT_WEIGHT
@@ -165,10 +164,10 @@ class RuleReader:
         return WeightSignal(signal.name, curve, min(curve.ys) if missing is None else missing)
 
 
-def _label(node: Node, number: int) -> str:
+def _label(node: YamlNode, number: int) -> str:
     """Name a rule in messages by what it calls itself, else by its place in the list."""
-    for key, value in node.entries if isinstance(node, yaml_nodes.Mapping) else ():
-        if key.value == "name" and isinstance(value, Scalar) and value.value:
+    for key, value in node.entries if isinstance(node, YamlMapping) else ():
+        if key.value == "name" and isinstance(value, YamlScalar) and value.value:
             return f"rule '{clip(value.value)}'"
     return f"rule {number}"
 

@@ -8,20 +8,21 @@ from typing import Final
 
 from scheduler.model.rules import ByKind, Reduce, Signal, Unit
 from scheduler.signals.format.built_in import is_built_in, read_built_in
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.keys import read_by
-from scheduler.signals.format.query import read_lag, read_query, read_server, read_window
-from scheduler.signals.format.report import Scope, got
-from scheduler.signals.format.smoothing import read_smoothing
-from scheduler.signals.format.values import Measure, read_duration, read_number, read_word
-from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
+from scheduler.signals.format.query import Asked, read_lag, read_query, read_server, read_window
+from scheduler.signals.format.units import Measure, read_amount
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.strict_yaml.nodes import YamlNode, YamlScalar
+from scheduler.strict_yaml.report import Scope, clip, got
+from scheduler.strict_yaml.values import read_duration, read_word
 
 MIN_INTERVAL_S: Final = 1.0
 MAX_INTERVAL_S: Final = 86_400.0
 DEFAULT_INTERVAL_S: Final = 15.0
 DEFAULT_AGES: Final = 4.0
 """`max_age` in intervals, where the file has none."""
+MAX_SMOOTHING_S: Final = 3_600.0
 
 SIGNAL: Final = Shape(
     fields=(
@@ -65,7 +66,7 @@ class Declared:
         return Measure(self.name, self.unit)
 
 
-def read_signals(node: Node | None, scope: Scope, declared: dict[str, Declared]) -> None:
+def read_signals(node: YamlNode | None, scope: Scope, asked: Asked, declared: dict[str, Declared]) -> None:
     """Add the signals of one file to `declared`."""
     mapping = read_mapping(node, scope, "Write `<name>: {expr: …}`, or drop the line")
     if mapping is None:
@@ -79,12 +80,12 @@ def read_signals(node: Node | None, scope: Scope, declared: dict[str, Declared])
             inner.problem(key, f"not a signal's name, {got(key)}. {write}")
         if key.value in declared:
             inner.problem(key, f"stands twice, first at {declared[key.value].where}. Rename one of the two")
-            read_signal(key, body, inner)
+            read_signal(key, body, inner, asked)
         else:
-            declared[key.value] = read_signal(key, body, inner)
+            declared[key.value] = read_signal(key, body, inner, asked)
 
 
-def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
+def read_signal(key: YamlScalar, body: YamlNode, scope: Scope, asked: Asked) -> Declared:
     n_problems = len(scope.report.problems)
     where = scope.where(key)
     if is_built_in(body):
@@ -100,11 +101,11 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
     interval_s, max_age_s = _ages(fields)
     span = _range(fields, Measure(key.value, unit))
     inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
-    query = read_query(fields, joined, is_reduced="reduce" in fields)
+    query = read_query(fields, joined, asked.dialect, is_reduced="reduce" in fields)
     window_s = read_window(fields, query)
-    smoothing_s = read_smoothing(fields)
-    lag = read_lag(fields, joined)
-    server = read_server(fields.get("server"), scope.inner("server"))
+    smoothing_s = _smoothing(fields)
+    lag = read_lag(fields, joined, asked.dialect)
+    server = read_server(fields.get("server"), scope.inner("server"), asked.servers)
     if len(scope.report.problems) > n_problems or query is None or joined is None or unit is None:
         return Declared(key.value, where, None, unit, by)
     signal = Signal(
@@ -123,7 +124,7 @@ def read_signal(key: Scalar, body: Node, scope: Scope) -> Declared:
         smoothing_s=smoothing_s,
         lag=lag,
         server=server,
-        dialect=scope.report.dialect,
+        dialect=asked.dialect,
         inflight=inflight,
         where=where,
     )
@@ -154,6 +155,21 @@ def _seconds(value: float) -> str:
     return f"{value:g}s"
 
 
+def _smoothing(fields: Fields) -> float:
+    """Return seconds, 0 where samples are taken as they are."""
+    node, scope = fields.get("smoothing"), fields.scope.inner("smoothing")
+    seconds = read_duration(node, scope)
+    if seconds is None or node is None:
+        return 0.0
+    if not 0.0 < seconds <= MAX_SMOOTHING_S:
+        write = "Write the half-life of past samples, as `smoothing: 30s`, or drop the line"
+        scope.problem(node, f"must be above 0s and at most 1h, {got(node)}. {write}")
+    if "inflight" in fields:
+        what = "a smoothed value shows a placed Pod later than the window of inflight says, got both"
+        scope.problem(fields.at("smoothing"), f"{what}. Drop one, or write a longer range into the expression")
+    return seconds
+
+
 def _range(fields: Fields, measure: Measure) -> tuple[float, float] | None:
     scope = fields.scope.inner("range")
     items = read_list(fields.get("range"), scope, "Write `range: [lowest, highest]`")
@@ -162,7 +178,7 @@ def _range(fields: Fields, measure: Measure) -> tuple[float, float] | None:
     if len(items) != 2:
         scope.problem(fields.at("range"), f"must be two numbers, got {len(items)}. Write `range: [lowest, highest]`")
         return None
-    low, high = read_number(items[0], scope, measure), read_number(items[1], scope, measure)
+    low, high = read_amount(items[0], scope, measure), read_amount(items[1], scope, measure)
     if low is None or high is None:
         return None
     if low >= high:

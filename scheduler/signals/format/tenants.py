@@ -13,14 +13,14 @@ from scheduler.model.requests import CPU, MEMORY, is_counted
 from scheduler.model.rules import ByKind, FilterMissing, Rule, Tenant
 from scheduler.model.tenants import bound_name
 from scheduler.signals.format.effects import read_filter
-from scheduler.signals.format.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.signals.format.match import read_globs
-from scheduler.signals.format.report import Scope, got, is_broken
 from scheduler.signals.format.rules import NAME
 from scheduler.signals.format.signals import Declared
-from scheduler.signals.format.values import Measure, read_any_text, read_text
-from scheduler.strict_yaml import yaml_nodes
-from scheduler.strict_yaml.yaml_nodes import Node, Scalar, clip
+from scheduler.signals.format.units import Measure
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list, read_mapping
+from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, is_broken
+from scheduler.strict_yaml.report import Scope, clip, got
+from scheduler.strict_yaml.values import read_any_text, read_text
 
 MAX_TENANTS: Final = 100
 """Over all files."""
@@ -46,12 +46,12 @@ class TenantReader:
     `signal_of` finds the signal that a node names, and says where there is none.
     """
 
-    signal_of: Callable[[Node | None, Scope], Declared | None]
+    signal_of: Callable[[YamlNode | None, Scope], Declared | None]
     tenants: list[Tenant] = field(default_factory=list)
     _places: dict[str, str] = field(default_factory=dict)
     _n_read: int = 0
 
-    def read(self, node: Node | None, scope: Scope) -> None:
+    def read(self, node: YamlNode | None, scope: Scope) -> None:
         items = read_list(
             node, scope.inner("tenants"), "Write `- name: …` and what the tenant may use, or drop the line"
         )
@@ -65,7 +65,7 @@ class TenantReader:
             if tenant is not None:
                 self.tenants.append(tenant)
 
-    def _tenant(self, node: Node, scope: Scope) -> Tenant | None:
+    def _tenant(self, node: YamlNode, scope: Scope) -> Tenant | None:
         n_problems = len(scope.report.problems)
         fields = read_fields(node, scope, TENANT)
         if fields is None:
@@ -120,7 +120,7 @@ class TenantReader:
             bounds[bound.signal] = bound
         return tuple(bounds.values()) if len(bounds) == len(items) else None
 
-    def _bound(self, node: Node, scope: Scope, tenant: str) -> Rule | None:
+    def _bound(self, node: YamlNode, scope: Scope, tenant: str) -> Rule | None:
         named = next((value for key, value in _entries(node) if key.value == "signal"), None)
         signal = self.signal_of(named, scope.inner("signal"))
         limits = read_filter(node, scope, signal.measure if signal else Measure("", None), BOUND)
@@ -134,23 +134,23 @@ class TenantReader:
         return Rule(bound_name(tenant, signal.name), signal.name, filter=needed, where=scope.where(node))
 
 
-def _entries(node: Node) -> tuple[tuple[Scalar, Node], ...]:
-    return tuple(node.entries) if isinstance(node, yaml_nodes.Mapping) else ()
+def _entries(node: YamlNode) -> tuple[tuple[YamlScalar, YamlNode], ...]:
+    return tuple(node.entries) if isinstance(node, YamlMapping) else ()
 
 
-def _label(node: Node, number: int) -> str:
+def _label(node: YamlNode, number: int) -> str:
     """Name a tenant in messages by what it calls itself, else by its place in the list."""
     for key, value in _entries(node):
-        if key.value == "name" and isinstance(value, Scalar) and value.value:
+        if key.value == "name" and isinstance(value, YamlScalar) and value.value:
             return f"tenant '{clip(value.value)}'"
     return f"tenant {number}"
 
 
-def _per_mille(node: Node | None, scope: Scope) -> int | None:
+def _per_mille(node: YamlNode | None, scope: Scope) -> int | None:
     """Return thousandths from a percentage, `105%`, with a tenth of a percent at most."""
     if node is None or is_broken(node):
         return None
-    match = _PERCENTAGE.fullmatch(node.value) if isinstance(node, Scalar) else None
+    match = _PERCENTAGE.fullmatch(node.value) if isinstance(node, YamlScalar) else None
     if match is None:
         scope.problem(node, f"must be a percentage of the real allocatable, {got(node)}. Write it with `%`, as 105%")
         return None
@@ -164,7 +164,7 @@ def _per_mille(node: Node | None, scope: Scope) -> int | None:
     return int(exact)
 
 
-def _resources(node: Node | None, scope: Scope) -> tuple[str, ...]:
+def _resources(node: YamlNode | None, scope: Scope) -> tuple[str, ...]:
     found: list[str] = []
     for item in read_list(node, scope, "Write resources, as `[cpu, memory]`, or drop the line for these two") or ():
         name = read_text(item, scope)
@@ -178,7 +178,7 @@ def _resources(node: Node | None, scope: Scope) -> tuple[str, ...]:
     return tuple(found) if node is not None else DEFAULT_RESOURCES
 
 
-def _labels(node: Node | None, scope: Scope) -> Mapping[str, tuple[str, ...]]:
+def _labels(node: YamlNode | None, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     labels: dict[str, tuple[str, ...]] = {}
     mapping = read_mapping(node, scope, "Write `{team: shop}` or `{team: [shop, bank]}`, or drop the line")
     for key, value in mapping.entries if mapping else ():
@@ -191,8 +191,8 @@ def _labels(node: Node | None, scope: Scope) -> Mapping[str, tuple[str, ...]]:
     return labels
 
 
-def _values(node: Node, scope: Scope) -> tuple[str, ...]:
-    is_list = isinstance(node, yaml_nodes.Sequence)
+def _values(node: YamlNode, scope: Scope) -> tuple[str, ...]:
+    is_list = isinstance(node, YamlSequence)
     items = read_list(node, scope, "Write values, as `[shop, bank]`") or () if is_list else (node,)
     found = []
     for item in items:

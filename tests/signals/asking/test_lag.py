@@ -16,7 +16,7 @@ from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.naming_labels import naming_labels
 from scheduler.signals.asking.query_errors import QueryRejected, QueryTimeout
 from scheduler.signals.asking.session import ResultSeries
-from scheduler.signals.format.promql_reach import reaches
+from scheduler.signals.format.promql import reaches
 from tests.signals.asking.scripted import Clock, FakeClient
 from tests.signals.asking.test_asker import resolver_of
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import RuleSet
-from scheduler.signals.format.promql import Query, parse_query
+from scheduler.signals.format.promql import ParsedQuery, parse_query
 from scheduler.signals.format.rule_files import parse_rule_files
 
 PACK = (Path(__file__).parents[3] / "rules" / "node-utilisation.yaml").read_bytes()
@@ -103,4 +103,4 @@ def test_a_good_file_with_a_few_changes(seed: bytes, data: st.DataObject) -> Non
 def test_any_promql(words: list[str]) -> None:
     expr = " ".join(words)
     parsed = parse_query(expr)
-    assert isinstance(parsed, Query) or 0 <= parsed.offset <= len(expr)
+    assert isinstance(parsed, ParsedQuery) or 0 <= parsed.offset <= len(expr)

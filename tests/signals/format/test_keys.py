@@ -5,7 +5,7 @@ import pytest
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import ByKind, Calls, PairKey, Rule, Signal, WorkloadKey
 from scheduler.signals.format.joined_by import JoinedBy, join_fault
-from scheduler.signals.format.promql import Query, parse_query
+from scheduler.signals.format.promql import ParsedQuery, parse_query
 from scheduler.signals.format.promql_labels import ANY, NONE, Labels, labels_of
 from scheduler.signals.format.rule_files import parse_rule_files
 from scheduler.signals.format.rule_keys import CARDS
@@ -99,7 +99,7 @@ def test_what_pods_add_is_for_nodes_only() -> None:
 )
 def test_which_labels_a_result_may_have(expr: str, labels: Labels) -> None:
     query = parse_query(expr)
-    assert isinstance(query, Query)
+    assert isinstance(query, ParsedQuery)
     assert labels_of(query.root) == labels
 
 
@@ -127,5 +127,5 @@ def test_sets_of_labels() -> None:
 )
 def test_what_can_be_joined_is_taken(expr: str, joined: JoinedBy) -> None:
     query = parse_query(expr)
-    assert isinstance(query, Query)
+    assert isinstance(query, ParsedQuery)
     assert join_fault(query, joined) == ""

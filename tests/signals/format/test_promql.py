@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.rules import ByKind
-from scheduler.signals.format.promql import MAX_OPERATORS, Query, QueryFault, parse_query, selectors
+from scheduler.signals.format.promql import MAX_OPERATORS, ParsedQuery, QueryFault, parse_query, selectors
 from scheduler.signals.format.promql_lint import lint_query
 
 
-def query(expr: str) -> Query:
+def query(expr: str) -> ParsedQuery:
     parsed = parse_query(expr)
-    assert isinstance(parsed, Query), parsed
+    assert isinstance(parsed, ParsedQuery), parsed
     return parsed
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from scheduler.errors import ConfigError
 from scheduler.signals.files import fingerprint, read_rule_files
-from scheduler.signals.format.rule_files import MAX_BYTES
+from scheduler.strict_yaml.composer import MAX_BYTES
 
 
 def mount(folder: Path, version: str, content: bytes) -> None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 
 from scheduler.errors import Problem, RuleFilesError
-from scheduler.signals.format.rule_files import MAX_BYTES, parse_rule_files
-from scheduler.strict_yaml.yaml_nodes import Scalar, compose, offset_in_source, position
+from scheduler.signals.format.rule_files import parse_rule_files
+from scheduler.strict_yaml.composer import MAX_BYTES, compose
+from scheduler.strict_yaml.nodes import YamlMapping, YamlScalar
+from scheduler.strict_yaml.report import Report, offset_in_source, position
 
 GOOD = b"apiVersion: vane.dev/v1\nkind: Rules\nsignals: {use: {expr: max by (node) (use)}}\n"
 
@@ -32,7 +34,7 @@ def problems(data: bytes) -> tuple[Problem, ...]:
         pytest.param(b"<<: {a: b}\n", 1, 1, "unknown field, got '<<'", id="merge key"),
         pytest.param(b"a: {b: c[5m]}\n", 1, 9, "brackets, braces or commas in quotes", id="promql in braces"),
         pytest.param(b"[" * 100_000, 1, 21, "nested more than 20 deep", id="deep"),
-        pytest.param(b"#" * (MAX_BYTES + 1), 1, 1, "1 MiB, got 1048577 bytes", id="too big"),
+        pytest.param(b"#" * (MAX_BYTES + 1), 1, 1, "a file may have 1 MiB, got more", id="too big"),
     ],
 )
 def test_what_is_no_plain_yaml_is_refused(data: bytes, line: int, column: int, words: str) -> None:
@@ -71,9 +73,10 @@ def test_line_ends_of_all_systems_count_alike() -> None:
     ],
 )
 def test_a_place_in_a_value_is_found_in_the_source(text: str) -> None:
-    _, root, faults = compose(text.encode())
-    assert not faults
-    assert root is not None
-    scalar = root.entries[0][1]  # type: ignore[attr-defined]  # the root of all these texts is a mapping
-    assert isinstance(scalar, Scalar)
+    report = Report("a.yaml")
+    root = compose(text.encode(), report, "Rules")
+    assert not report.problems
+    assert isinstance(root, YamlMapping)
+    scalar = root.entries[0][1]
+    assert isinstance(scalar, YamlScalar)
     assert offset_in_source(text, scalar, scalar.value.index("zz")) == text.index("zz")

@@ -10,8 +10,8 @@ import pytest
 
 from scheduler.errors import ConfigError
 from scheduler.rule_tests.command import run_test_files
-from scheduler.rule_tests.real import RealServer, find_prometheus
-from scheduler.rule_tests.servers import EmbeddedServer, Server
+from scheduler.rule_tests.real_server import RealServer, find_prometheus
+from scheduler.rule_tests.servers import EmbeddedServer, RuleTestServer
 
 RULES = """apiVersion: vane.dev/v1
 kind: Rules
@@ -48,7 +48,7 @@ class Folder:
         self.path = path
         (path / "rules.yaml").write_text(RULES)
 
-    def run(self, moments: str, server: Server | None = None, text: str = TEST) -> tuple[int, list[str]]:
+    def run(self, moments: str, server: RuleTestServer | None = None, text: str = TEST) -> tuple[int, list[str]]:
         file, out = self.path / "test.yaml", io.StringIO()
         file.write_text(text + moments)
         code = run_test_files([file], server or EmbeddedServer(), out)
