@@ -27,13 +27,12 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.real_allocatable import ANNOTATION
-from scheduler.model.rules import ByKind, Signal
+from scheduler.model.rules import Signal
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.format.rule_files import parse_rule_files
@@ -194,15 +193,6 @@ def _series(random: Random, names: Sequence[str]) -> dict[str, list[ResultSeries
 def _answer(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver, at_s: float) -> SignalAnswer:
     """Return what the refresher would send."""
     found = ingest(signal, series, resolver)
-    generation = resolver.identity.generation
-    values: dict[str, Any]
-    if isinstance(found.keys, SeriesKeys):
-        values = {"keyed": found.keys.packed(found.values), "identity_generation": generation}
-    elif signal.by is ByKind.NODE:
-        values = {"values": found.values.tobytes(), "identity_generation": generation}
-    else:
-        by_key = {found.keys[i]: float(found.values[i]) for i in np.flatnonzero(found.has_value)}
-        values = {"by_label": by_key} if signal.by is ByKind.LABEL else {"value": by_key.get("")}
     return SignalAnswer(
         signal.name,
         signature(signal),
@@ -211,7 +201,7 @@ def _answer(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolv
         at_s,
         evaluated_unix_s=_EPOCH_S + at_s,
         smoothing_s=signal.smoothing_s,
-        **values,
+        **found.keys.packed(found.values),
     )
 
 

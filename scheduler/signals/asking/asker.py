@@ -6,28 +6,26 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import numpy as np
-
-from scheduler.model.rules import ByKind, Signal
-from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
+from scheduler.model.rules import Signal
+from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
-from scheduler.signals.asking.coverage import Coverage
-from scheduler.signals.asking.ingest import Ingested, ingest
+from scheduler.signals.asking.groupings import grouping_of
+from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.lag import LagMeter
-from scheduler.signals.asking.missing_reasons import missing_reasons
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.series_keys import SeriesKeys, names_nodes
 from scheduler.signals.problems import MissingReason
 
 _LOG = logging.getLogger(__name__)
 
 SLOW_S: Final = 1.0
+MIN_SHARE: Final = 0.8
+"""An answer that covers less of what the last good one did is suspect."""
 _FAST_AGAIN_S: Final = 0.5
 _MAX_PAUSE_S: Final = 300.0
 _SHOWN_WARNINGS: Final = 5
@@ -46,6 +44,25 @@ class Asked:
     client: QueryClient
     resolver: Callable[[], NodeResolver]
     rules_generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What the last good answer of a signal covered, and when it was evaluated, in monotonic seconds."""
+
+    keys: frozenset[str] = frozenset()
+    evaluated_at_s: float = float("-inf")
+
+    def is_thin(self, covered: Set[str], known: Set[str] | None, now_s: float, max_age_s: float) -> bool:
+        """Whether an answer lacks more than a fifth of what was covered and still exists.
+
+        After `max_age_s` without a good answer nothing of it is in force any more, and the next answer sets the
+        measure: an exporter may be taken off for good.
+        """
+        if now_s - self.evaluated_at_s > max_age_s or self.keys is covered or self.keys <= covered:
+            return False
+        expected = self.keys if known is None else self.keys & known
+        return len(expected & covered) < MIN_SHARE * len(expected)
 
 
 class SignalAsker:
@@ -72,6 +89,7 @@ class SignalAsker:
     ) -> None:
         self.signal = signal
         self.signature = signature(signal)
+        self.grouping = grouping_of(signal)
         pause_s = min(2.0 * signal.interval_s, _MAX_PAUSE_S)
         self.breaker = Breaker(clock, first_s=pause_s, cap_s=_MAX_PAUSE_S, chance=chance)
         self.attempted = threading.Event()
@@ -114,7 +132,7 @@ class SignalAsker:
         begun_s = self._clock()
         try:
             result = asked.client.query(self.signal.expr, self.signal.max_age_s)
-            if result.is_scalar and self.signal.by is not ByKind.CLUSTER:
+            if result.is_scalar and not self.grouping.takes_scalar:
                 what = "got a scalar, which names no node"
                 raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
             resolver = asked.resolver()
@@ -124,8 +142,8 @@ class SignalAsker:
             duration_s = self._clock() - begun_s
             self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
         everything, found = found, self._lag.without_stale(found, lags)
-        self.missing = missing_reasons(everything, found)
-        covered = found.covered(resolver)
+        self.missing = found.missing_reasons(everything)
+        covered = found.covered()
         is_suspect = self._is_suspect(covered, resolver, result)
         return SignalAnswer(
             signal=self.signal.name,
@@ -144,7 +162,7 @@ class SignalAsker:
             n_series=len(result.series),
             n_mapped=len(covered),
             drops=found.drops,
-            **self._values(found, resolver.identity.generation),
+            **found.keys.packed(found.values),
         )
 
     def failure(self, error: QueryError, rules_generation: int) -> SignalAnswer:
@@ -161,21 +179,10 @@ class SignalAsker:
             error_kind=error.kind,
         )
 
-    def _values(self, found: Ingested, identity_generation: int) -> dict[str, Any]:
-        """Return the fields of SignalAnswer that carry values."""
-        if self.signal.by is ByKind.NODE:
-            return {"values": found.values.tobytes(), "identity_generation": identity_generation}
-        if isinstance(found.keys, SeriesKeys):
-            return {"keyed": found.keys.packed(found.values), "identity_generation": identity_generation}
-        by_key = {found.keys[i]: float(found.values[i]) for i in np.flatnonzero(found.has_value)}
-        if self.signal.by is ByKind.LABEL:
-            return {"by_label": by_key}
-        return {"value": by_key.get(CLUSTER_KEYS[0])}
-
     def _is_suspect(self, covered: frozenset[str], resolver: NodeResolver, result: QueryResult) -> bool:
         """Compare with the last good answer, and take this one as the measure if it is good."""
-        known = resolver.known_names if names_nodes(self.signal) else None
-        is_thin = self._coverage.is_thin(covered, known, self._clock(), self.signal.max_age_s)
+        expected = self.grouping.expected(resolver)
+        is_thin = self._coverage.is_thin(covered, expected, self._clock(), self.signal.max_age_s)
         if is_thin or result.warnings:
             return True
         self._coverage = Coverage(covered, result.evaluated_at_s)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from scheduler.model.rules import ByKind, Signal
+from scheduler.model.rules import Signal
 from scheduler.signals.answers import SignalAnswer
+from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.problems import SignalProblem, is_grave, problems_of, words_of
 
 _LOG = logging.getLogger(__name__)
-
-_N_BYTES = 8
 
 
 class Complaints:
@@ -37,7 +36,11 @@ class Complaints:
 
         What concerns some nodes only is said once: it may come and go with every answer.
         """
-        name, complaint, covered = signal.name, complaint_of(answer), coverage_of(signal, answer)
+        name, complaint, covered = (
+            signal.name,
+            complaint_of(answer),
+            "" if answer.error else grouping_of(signal).coverage(answer),
+        )
         details = {"signal": name, "error": answer.error, "warnings": answer.warnings, "n_series": answer.n_series}
         title = f"{name} of Prometheus {signal.server}" if signal.server else name
         self._last[name] = answer
@@ -66,14 +69,3 @@ def complaint_of(answer: SignalAnswer) -> str:
         return ""
     is_without_value = bool(answer.n_series) and not answer.n_mapped and grave is not SignalProblem.UNMAPPED
     return f"series, but no usable value: {words_of(grave)}" if is_without_value else words_of(grave)
-
-
-def coverage_of(signal: Signal, answer: SignalAnswer) -> str:
-    """Return how much of the cluster an answer speaks of, to be put behind a message; empty where that says nothing."""
-    if answer.error or signal.by is ByKind.CLUSTER:
-        return ""
-    if signal.by in (ByKind.LABEL, ByKind.PAIR):
-        return f" ({answer.n_mapped} values of {signal.label} covered)"
-    if signal.by is not ByKind.NODE:
-        return f" ({answer.n_mapped} nodes covered)"
-    return f" ({answer.n_mapped} of {len(answer.values) // _N_BYTES} nodes covered)"

@@ -5,57 +5,70 @@ Deterministic: the result does not depend on the order of the series.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
-from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
-from scheduler.signals.answers import CLUSTER_KEYS, Drops
-from scheduler.signals.asking.missing_reasons import Codes, codes_of
+from scheduler.model.rules import Reduce, Signal
+from scheduler.signals.answers import Drops
+from scheduler.signals.asking.answer_keys import AnswerKeys
+from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
-from scheduler.signals.asking.series_keys import SeriesKeys, keys_of
 from scheduler.signals.asking.session import ReadSeries, ResultSeries
 from scheduler.signals.problems import MissingReason
-from scheduler.signals.series_labels import domain_labels
 
 _VALUE: Final = attrgetter("value")
 _NUMBER: Final = itemgetter(1)
+_REASONS: Final = (
+    MissingReason.DUPLICATE,
+    MissingReason.PARSE,
+    MissingReason.NAN,
+    MissingReason.INF,
+    MissingReason.RANGE,
+)
+
+ReasonCodes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
     """The values of one answer.
 
-    keys
-        Names of nodes, values of a node label, one empty string for the cluster, or SeriesKeys of the kinds with two
-        keys.
     values
         float64 (n_keys,), NaN where there is none; everything else is finite and within the signal's range.
     missing
-        uint8 (n_keys,): why a key has no value, see `lacking`.
+        uint8 (n_keys,): why a key that series speak of has no value, an index of `_REASONS` counted from 1.
     """
 
-    keys: tuple[str, ...] | SeriesKeys
+    keys: AnswerKeys
     values: FloatArray
     drops: Drops
-    missing: Codes
+    missing: ReasonCodes
 
     @property
     def has_value(self) -> BoolArray:
         return ~np.isnan(self.values)
 
-    def covered(self, resolver: NodeResolver) -> frozenset[str]:
+    def covered(self) -> frozenset[str]:
         """Return the nodes or domains that have a value, the cluster as an empty string."""
-        if isinstance(self.keys, SeriesKeys):
-            return self.keys.covered(self.values, resolver.identity.names)
-        if self.keys is resolver.identity.names and self.has_value.all():
-            return resolver.known_names
-        return frozenset(compress(self.keys, self.has_value.tolist()))
+        return self.keys.covered(self.values)
+
+    def missing_reasons(self, given: Ingested) -> dict[str, MissingReason]:
+        """Return key -> why it has no value; `given` is the answer while it had what is too old.
+
+        Empty where keys have no names of their own.
+        """
+        names = self.keys.names
+        if names is None:
+            return {}
+        reasons = {names[i]: _REASONS[int(given.missing[i]) - 1] for i in np.flatnonzero(given.missing).tolist()}
+        stale: list[int] = np.flatnonzero(given.has_value & ~self.has_value).tolist()
+        return reasons | {names[i]: MissingReason.STALE for i in stale}
 
 
 def ingest(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver) -> Ingested:
@@ -64,7 +77,7 @@ def ingest(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolve
     With `reduce: sum` a node of which one part has no usable number has no value, and the range holds for the
     sum; the other ways of reducing take the parts that there are, each within the range.
     """
-    keys, groups = _grouped(signal, series, resolver)
+    keys, groups = grouping_of(signal).keys(series, resolver)
     is_mapped = groups != UNMAPPED
     n_unmapped = len(groups) - int(is_mapped.sum())
     samples, is_readable = _parsed(series)
@@ -101,24 +114,19 @@ def ingest(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolve
         MissingReason.INF: np.concatenate((groups[is_inf], np.flatnonzero(overflowed))),
         MissingReason.RANGE: np.concatenate((groups[is_outside], np.flatnonzero(beyond))),
     }
-    return Ingested(keys, values, drops, codes_of(values, dropped))
+    return Ingested(keys, values, drops, _reason_codes(values, dropped))
 
 
-def _grouped(
-    signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver
-) -> tuple[tuple[str, ...] | SeriesKeys, IntArray]:
-    """Return the keys, and per series the index of its key, int64, UNMAPPED where it has none."""
-    if signal.by in KEYED:
-        return keys_of(signal, series, resolver)
-    if signal.by is ByKind.CLUSTER:
-        return CLUSTER_KEYS, np.zeros(len(series), dtype=np.int64)
-    if signal.by is ByKind.NODE:
-        return resolver.identity.names, resolver.indexes_of([one.metric for one in series])
-    labels = domain_labels(signal.label)
-    domains = [next((value for label in labels if (value := one.metric.get(label))), "") for one in series]
-    keys = tuple(sorted(set(domains) - {""}))
-    index = {key: i for i, key in enumerate(keys)}
-    return keys, np.array([index.get(domain, UNMAPPED) for domain in domains], dtype=np.int64)
+def _reason_codes(values: FloatArray, dropped: Mapping[MissingReason, IntArray]) -> ReasonCodes:
+    """Return `Ingested.missing`; `dropped` are the keys of the samples dropped by reason.
+
+    A key that has a value all the same, of its other series, misses none.
+    """
+    codes = np.zeros(len(values), dtype=np.uint8)
+    for reason, keys in dropped.items():
+        codes[keys] = _REASONS.index(reason) + 1
+    codes[~np.isnan(values)] = 0
+    return codes
 
 
 def _parsed(series: Sequence[ResultSeries]) -> tuple[FloatArray, BoolArray]:

@@ -18,26 +18,23 @@ from typing import Final, Protocol
 import msgspec
 import numpy as np
 
-from scheduler.model.arrays import FloatArray, IntArray
-from scheduler.model.rules import KEYED, ByKind, Reduce, Signal
+from scheduler.model.arrays import FloatArray
+from scheduler.model.rules import Reduce, Signal
+from scheduler.signals.asking.answer_keys import AnswerKeys, ClusterKey
 from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.ingest import Ingested, ingest, parse_number
 from scheduler.signals.asking.lag_query import MARK, lag_query
-from scheduler.signals.asking.naming_labels import naming_labels
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.format.promql import reaches
-from scheduler.signals.series_labels import INSTANCE
 
 _LOG = logging.getLogger(__name__)
 
 _MAX_EVERY: Final = 4
 # A query for timestamps that takes more of an interval than this is not made in each.
 _CHEAP_SHARE: Final = 0.001
-
-_Keys = tuple[str, ...] | SeriesKeys
 
 
 class LagClient(Protocol):
@@ -66,6 +63,7 @@ class LagMeter:
 
     def __init__(self, signal: Signal, clock: Callable[[], float]) -> None:
         self._signal = signal
+        self._grouping = grouping_of(signal)
         self._clock = clock
         # A group that is behind has to be told early enough to be missing in time.
         self.behind_s = min(signal.fresh_s, signal.max_age_s - signal.interval_s)
@@ -77,7 +75,7 @@ class LagMeter:
         self._built_for: tuple[str, ...] | None = None
         self._query = ""
         self._last = Lags()
-        self._last_keys: _Keys = ()
+        self._last_keys: AnswerKeys = ClusterKey()
         self._measured_at_s = 0.0
 
     def measure(self, client: LagClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> Lags:
@@ -102,8 +100,8 @@ class LagMeter:
     def without_stale(self, found: Ingested, lags: Lags) -> Ingested:
         """Return what was found without the values that are older than `max_age`, counted as such."""
         max_age_s = self._signal.max_age_s
-        if self._signal.by in KEYED:
-            # Rows of these kinds do not age on their own, so what would be too old before the next answer goes now.
+        if found.keys.names is None:
+            # Rows do not age on their own here, so what would be too old before the next answer goes now.
             max_age_s -= self._signal.interval_s
         lag_s = lags.newest_s if lags.by_key is None else np.fmax(lags.by_key, lags.newest_s)
         is_stale = found.has_value & (lag_s > max_age_s)
@@ -113,11 +111,12 @@ class LagMeter:
         return replace(found, values=np.where(is_stale, np.nan, found.values), drops=drops)
 
     def notable(self, found: Ingested, lags: Lags) -> dict[str, float]:
-        """Return the lags of those keys with a value that lag on their own; nothing of the kinds with two keys."""
-        if lags.by_key is None or isinstance(found.keys, SeriesKeys):
+        """Return the lags of those keys with a value that lag on their own; nothing where keys have no names."""
+        names = found.keys.names
+        if lags.by_key is None or names is None:
             return {}
-        lagging = np.flatnonzero(found.has_value & ~np.isnan(lags.by_key))
-        return {found.keys[i]: float(lags.by_key[i]) for i in lagging}
+        lagging: list[int] = np.flatnonzero(found.has_value & ~np.isnan(lags.by_key)).tolist()
+        return {names[i]: float(lags.by_key[i]) for i in lagging}
 
     def _written(self, client: LagClient, found: Ingested, resolver: NodeResolver) -> Lags:
         try:
@@ -137,11 +136,11 @@ class LagMeter:
         return Lags(newest_s, by_key if not np.isnan(by_key).all() else None)
 
     def _by_timestamps(self, client: LagClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> None:
-        labels = naming_labels(self._signal, answer.series, resolver)
+        labels = self._grouping.naming_labels(answer.series, resolver)
         if labels != self._built_for:
             self._built_for = labels
-            else_by = INSTANCE if self._signal.by is ByKind.NODE else ""
-            self._query = lag_query(self._reaches, labels, self.behind_s, self._signal.interval_s, else_by)
+            interval_s, else_by = self._signal.interval_s, self._grouping.lag_else_by
+            self._query = lag_query(self._reaches, labels, self.behind_s, interval_s, else_by)
         begun_s = self._clock()
         try:
             result = client.query(self._query, self._signal.max_age_s)
@@ -177,29 +176,13 @@ class LagMeter:
         return ingest(replace(self._signal, reduce=Reduce.MAX, range=None), series, resolver)
 
 
-def _along(keys: _Keys, values: FloatArray, wanted: _Keys, default: float) -> FloatArray:
+def _along(keys: AnswerKeys, values: FloatArray, wanted: AnswerKeys, default: float) -> FloatArray:
     """Return what stands under `wanted`, float64 (n_wanted,), `default` for what is not among `keys`; a copy."""
     if keys is wanted:
         return values.copy()
-    if isinstance(keys, SeriesKeys) or isinstance(wanted, SeriesKeys):
-        at = _positions_of_codes(keys, wanted)
-    else:
-        position = {key: i for i, key in enumerate(keys)}
-        at = np.array([position.get(key, -1) for key in wanted], dtype=np.int64)
     # One entry more: what is not among them, -1, reads the last.
-    along: FloatArray = np.append(values, default)[at]
+    along: FloatArray = np.append(values, default)[wanted.positions_in(keys)]
     return along
-
-
-def _positions_of_codes(keys: _Keys, wanted: _Keys) -> IntArray:
-    """Return int64 (n_wanted,), -1 where there is none; one signal's keys are of one kind."""
-    if not isinstance(wanted, SeriesKeys):
-        return np.full(len(wanted), -1, dtype=np.int64)
-    if not isinstance(keys, SeriesKeys) or not len(keys):
-        return np.full(len(wanted), -1, dtype=np.int64)
-    order = np.argsort(keys.codes)
-    at = np.minimum(np.searchsorted(keys.codes[order], wanted.codes), len(order) - 1)
-    return np.where(keys.codes[order][at] == wanted.codes, order[at], -1)
 
 
 def _number(series: ResultSeries) -> float | None:

@@ -22,7 +22,6 @@ from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.query_health import QueryHealth, query_health_of
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.series_keys import names_nodes
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
 
 _LOG = logging.getLogger(__name__)
@@ -143,11 +142,11 @@ class Refresher:
     def set_identity(self, identity: NodeIdentity) -> None:
         """Map series to these nodes from now on; where many are new, ask at once."""
         resolver, before = NodeResolver(identity), self._resolver
-        n_new = len(resolver.known_names - before.known_names)
+        n_new = len(resolver.keys.known - before.keys.known)
         self._resolver = resolver
         if not _knows_nodes(before) or n_new > _NOTABLE_SHARE_OF_NEW_NODES * len(identity.names):
             with self._lock:
-                self._ask_once(asker for asker in self._askers.values() if names_nodes(asker.signal))
+                self._ask_once(asker for asker in self._askers.values() if asker.grouping.names_nodes)
 
     def refresh_now(self) -> None:
         """Ask for every signal as soon as a thread is free; the intervals go on as they were."""
@@ -192,7 +191,7 @@ class Refresher:
 
     def _refresh(self, asker: SignalAsker) -> None:
         name = asker.signal.name
-        if self._is_stopped or (names_nodes(asker.signal) and not _knows_nodes(self._resolver)):
+        if self._is_stopped or (asker.grouping.names_nodes and not _knows_nodes(self._resolver)):
             return
         if asker.is_slow and self._timetable.is_fast_thread():
             self._ask_once([asker])

@@ -19,6 +19,7 @@ import numpy as np
 from scheduler.model.arrays import HashArray, IntArray, read_only
 from scheduler.model.hashing import hash64
 from scheduler.model.identity import NodeIdentity
+from scheduler.signals.asking.answer_keys import NodeKeys
 from scheduler.signals.series_labels import INSTANCE, NODE_LABELS
 
 UNMAPPED: Final = -1
@@ -34,7 +35,7 @@ class NodeResolver:
 
     def __init__(self, identity: NodeIdentity) -> None:
         self.identity = identity
-        self.known_names = frozenset(identity.names)
+        self.keys = NodeKeys(identity)
         self._hits: dict[str, int] = {}
         self._endpoints: dict[str, int] = {}
         self._orders: dict[str, tuple[tuple[list[str], IntArray], ...]] = {}

@@ -27,7 +27,6 @@ from scheduler.model.signals import Freshness
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.series_keys import SeriesKeys
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node, make_pod
@@ -180,16 +179,14 @@ def measure(harness: Harness, name: str, *samples: tuple[dict[str, str], str]) -
     rules, identity = harness.world.signals.rules, harness.identities[-1]
     signal = rules.signals[name]
     found = ingest(signal, [ResultSeries(labels, (0.0, text)) for labels, text in samples], NodeResolver(identity))
-    assert isinstance(found.keys, SeriesKeys)
     answer = SignalAnswer(
         name,
         signature(signal),
         rules.generation,
         signal.max_age_s,
         harness.now_s,
-        identity_generation=identity.generation,
-        keyed=found.keys.packed(found.values),
         n_series=len(samples),
+        **found.keys.packed(found.values),
     )
     harness.loop.apply(SignalAnswered(answer))
 

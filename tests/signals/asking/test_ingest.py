@@ -112,8 +112,8 @@ def test_zones_are_read_from_any_of_their_labels() -> None:
         ],
         RESOLVER,
     )
-    assert isinstance(found.keys, tuple)
-    assert dict(zip(found.keys, found.values, strict=True)) == {"z1": 1.0, "z2": 2.0, "z3": 3.0}
+    assert found.keys.names is not None
+    assert dict(zip(found.keys.names, found.values, strict=True)) == {"z1": 1.0, "z2": 2.0, "z3": 3.0}
     assert found.drops == Drops(unmapped=1)
 
 

@@ -13,7 +13,6 @@ from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.lag_query import MARK, lag_query
-from scheduler.signals.asking.naming_labels import naming_labels
 from scheduler.signals.asking.query_errors import QueryRejected, QueryTimeout
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.format.promql import reaches
@@ -185,22 +184,6 @@ class TestTheQuery:
     def test_labels_beyond_letters_are_quoted(self) -> None:
         query = lag_query({"a": 0.0}, ("a.b/c", "node"), 30.0, 1.0)
         assert 'label_replace((max by ("a.b/c", node) (timestamp(a))) < time() - 30' in query
-
-
-@pytest.mark.parametrize(
-    ("signal", "labels", "expected"),
-    [
-        (CPU, {"instance": "a:9100", "job": "x"}, ("instance",)),
-        (CPU, {"instance": "10.9.9.9:8080", "node": "b"}, ("node",)),
-        (CPU, {"instance": "a:9100", "node": "0"}, ("instance",)),
-        (CPU, {"instance": "elsewhere"}, ()),
-        (replace(CPU, by=ByKind.GPU), {"Hostname": "a", "gpu": "3", "GPU_I_ID": "1"}, ("GPU_I_ID", "Hostname", "gpu")),
-        (replace(CPU, by=ByKind.LABEL, label="topology.kubernetes.io/zone"), {"zone": "z"}, ("zone",)),
-        (replace(CPU, by=ByKind.CLUSTER), {"node": "a"}, ()),
-    ],
-)
-def test_the_labels_that_name_a_key(signal: Signal, labels: dict[str, str], expected: tuple[str, ...]) -> None:
-    assert naming_labels(signal, [ResultSeries(labels)], resolver_of(*NAMES)) == expected
 
 
 def test_cards_lag_one_by_one() -> None:

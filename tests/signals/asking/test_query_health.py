@@ -11,7 +11,6 @@ import pytest
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Reduce, Signal
 from scheduler.signals.asking.ingest import ingest
-from scheduler.signals.asking.missing_reasons import missing_reasons
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected
 from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.asking.resolver import NodeResolver
@@ -47,19 +46,19 @@ def test_a_node_that_series_speak_of_and_that_has_no_value_has_its_reason(
     samples: list[tuple[str, str]], fields: dict[str, object], missing: dict[str, MissingReason]
 ) -> None:
     found = ingest(Signal("s", "up", **fields), series(*samples), RESOLVER)  # type: ignore[arg-type]  # fields by name
-    assert missing_reasons(found, found) == missing
+    assert found.missing_reasons(found) == missing
 
 
 def test_what_was_taken_away_for_its_age_is_stale() -> None:
     found = ingest(Signal("s", "up"), series(("a", "1"), ("b", "NaN")), RESOLVER)
     aged = type(found)(found.keys, np.full(len(NAMES), math.nan), found.drops, found.missing)
-    assert missing_reasons(found, aged) == {"a": MissingReason.STALE, "b": MissingReason.NAN}
+    assert aged.missing_reasons(found) == {"a": MissingReason.STALE, "b": MissingReason.NAN}
 
 
 def test_domains_have_their_reasons_too() -> None:
     zones = [ResultSeries({"zone": "z1"}, (0.0, "NaN")), ResultSeries({"zone": "z2"}, (0.0, "1"))]
     found = ingest(Signal("s", "up", by=ByKind.LABEL, label="zone"), zones, RESOLVER)
-    assert missing_reasons(found, found) == {"z1": MissingReason.NAN}
+    assert found.missing_reasons(found) == {"z1": MissingReason.NAN}
 
 
 @pytest.fixture

@@ -1,20 +1,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, PairKey, Reduce, Signal, WorkloadKey
-from scheduler.signals.answers import Drops, KeyedValues
+from scheduler.signals.answers import Drops, KeyedValues, SignalAnswer
+from scheduler.signals.asking.answer_keys import SeriesKeys
+from scheduler.signals.asking.groupings import card_of, grouping_of
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver
-from scheduler.signals.asking.series_keys import SeriesKeys, card_of, keys_of
 from scheduler.signals.asking.session import ResultSeries
 
 NAMES = ("a", "b", "c")
 RESOLVER = NodeResolver(NodeIdentity(1, NAMES, {name: i for i, name in enumerate(NAMES)}))
+CPU = Signal("cpu", "x")
+ZONE = Signal("zone", "x", by=ByKind.LABEL, label="zone")
+BURN = Signal("burn", "x", by=ByKind.CLUSTER)
 GPU = Signal("gpu", "x", by=ByKind.GPU)
 P99 = Signal("p99", "x", by=ByKind.WORKLOAD, workload=WorkloadKey("destination_workload", "namespace"))
 ANYWHERE = Signal("p99", "x", by=ByKind.WORKLOAD, workload=WorkloadKey("app"))
@@ -34,8 +39,9 @@ def card(node: str, uuid: str, text: str, **labels: str) -> tuple[Mapping[str, s
 
 def packed(signal: Signal, found: list[ResultSeries], resolver: NodeResolver = RESOLVER) -> KeyedValues:
     ingested = ingest(signal, found, resolver)
-    assert isinstance(ingested.keys, SeriesKeys)
-    return ingested.keys.packed(ingested.values)
+    keyed = ingested.keys.packed(ingested.values)["keyed"]
+    assert isinstance(keyed, KeyedValues)
+    return keyed
 
 
 def triples(answer: KeyedValues) -> list[tuple[str, str, float]]:
@@ -82,7 +88,7 @@ def test_workloads_are_of_their_namespace_and_their_node() -> None:
     )
     ingested = ingest(P99, found, RESOLVER)
     assert ingested.drops == Drops(unmapped=3)
-    assert ingested.covered(RESOLVER) == {"a", "b"}
+    assert ingested.covered() == {"a", "b"}
     assert triples(packed(P99, found)) == [("shop/cart", "a", 1.0), ("shop/cart", "b", 2.0), ("test/cart", "a", 9.0)]
 
 
@@ -99,7 +105,7 @@ def test_pairs_are_read_from_where_they_go_to() -> None:
     )
     ingested = ingest(RTT, found, RESOLVER)
     assert ingested.drops == Drops(unmapped=1)
-    assert ingested.covered(RESOLVER) == {"z1", "z2"}
+    assert ingested.covered() == {"z1", "z2"}
     assert triples(packed(RTT, found)) == [("z1", "z1", 0.001), ("z1", "z2", 0.03), ("z2", "z1", 0.02)]
 
 
@@ -116,10 +122,16 @@ def test_the_order_of_the_series_does_not_matter() -> None:
     assert packed(GPU, series(*found)) == packed(GPU, series(*reversed(found)))
 
 
+def coded(found: list[ResultSeries], resolver: NodeResolver) -> tuple[SeriesKeys, list[int]]:
+    keys, of_series = grouping_of(GPU).keys(found, resolver)
+    assert isinstance(keys, SeriesKeys)
+    return keys, of_series.tolist()
+
+
 def test_codes_mean_the_keys_whatever_else_was_measured() -> None:
     later = NodeResolver(NodeIdentity(2, ("a", "aa", "b"), {"a": 0, "aa": 1, "b": 2}))
-    few, of_few = keys_of(GPU, series(card("b", "x", "1")), RESOLVER)
-    many, of_many = keys_of(GPU, series(card("a", "w", "1"), card("aa", "x", "1"), card("b", "x", "1")), later)
+    few, of_few = coded(series(card("b", "x", "1")), RESOLVER)
+    many, of_many = coded(series(card("a", "w", "1"), card("aa", "x", "1"), card("b", "x", "1")), later)
     assert few.codes[of_few[0]] == many.codes[of_many[2]]
     assert len(set(many.codes.tolist())) == 3
 
@@ -127,11 +139,82 @@ def test_codes_mean_the_keys_whatever_else_was_measured() -> None:
 def test_an_answer_without_series() -> None:
     for one in (GPU, P99, RTT):
         ingested = ingest(one, [], RESOLVER)
-        assert isinstance(ingested.keys, SeriesKeys)
-        assert ingested.covered(RESOLVER) == frozenset()
-        assert triples(ingested.keys.packed(ingested.values)) == []
+        assert ingested.covered() == frozenset()
+        assert triples(packed(one, [])) == []
 
 
-def test_a_signal_with_one_key_is_not_read_here() -> None:
-    with pytest.raises(ValueError, match="which has one key"):
-        keys_of(Signal("cpu", "x"), [], RESOLVER)
+@pytest.mark.parametrize(
+    ("signal", "labels", "expected"),
+    [
+        (CPU, {"instance": "a:9100", "job": "x"}, ("instance",)),
+        (CPU, {"instance": "10.9.9.9:8080", "node": "b"}, ("node",)),
+        (CPU, {"instance": "a:9100", "node": "0"}, ("instance",)),
+        (CPU, {"instance": "elsewhere"}, ()),
+        (P99, {"node": "a", "destination_workload": "x"}, ("destination_workload", "namespace", "node")),
+        (ANYWHERE, {"node": "a"}, ("app", "node")),
+        (RTT, {"node": "a"}, ("source", "target")),
+        (GPU, {"Hostname": "a", "gpu": "3", "GPU_I_ID": "1"}, ("GPU_I_ID", "Hostname", "gpu")),
+        (Signal("zone", "x", by=ByKind.LABEL, label="topology.kubernetes.io/zone"), {"zone": "z"}, ("zone",)),
+        (Signal("burn", "x", by=ByKind.CLUSTER), {"node": "a"}, ()),
+    ],
+)
+def test_the_labels_that_name_a_key(signal: Signal, labels: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert grouping_of(signal).naming_labels([ResultSeries(labels)], RESOLVER) == expected
+
+
+@pytest.mark.parametrize(
+    ("signal", "fields", "expected", "covered"),
+    [
+        (CPU, {"values": np.zeros(3).tobytes(), "n_mapped": 2}, {"a", "b", "c"}, " (2 of 3 nodes covered)"),
+        (ZONE, {"n_mapped": 2}, None, " (2 values of zone covered)"),
+        (BURN, {"n_mapped": 1}, None, ""),
+        (GPU, {"n_mapped": 2}, {"a", "b", "c"}, " (2 nodes covered)"),
+        (P99, {"n_mapped": 2}, {"a", "b", "c"}, " (2 nodes covered)"),
+        (RTT, {"n_mapped": 2}, None, " (2 values of zone covered)"),
+    ],
+)
+def test_what_an_answer_is_expected_to_cover_and_did(
+    signal: Signal, fields: dict[str, Any], expected: set[str] | None, covered: str
+) -> None:
+    grouping = grouping_of(signal)
+    assert grouping.names_nodes == (expected is not None)
+    assert grouping.expected(RESOLVER) == expected
+    assert grouping.coverage(SignalAnswer(signal.name, "", 1, 60.0, 0.0, **fields)) == covered
+
+
+@pytest.mark.parametrize(
+    ("signal", "found", "fields"),
+    [
+        (CPU, [({"node": "b"}, "2")], {"values": np.array([np.nan, 2.0, np.nan]).tobytes(), "identity_generation": 1}),
+        (ZONE, [({"zone": "z1"}, "2"), ({"zone": "z2"}, "NaN")], {"by_label": {"z1": 2.0}}),
+        (BURN, [({}, "2")], {"value": 2.0}),
+        (BURN, [], {}),
+    ],
+)
+def test_values_of_one_key_cross_in_the_form_of_their_kind(
+    signal: Signal, found: list[tuple[Mapping[str, str], str]], fields: dict[str, Any]
+) -> None:
+    ingested = ingest(signal, series(*found), RESOLVER)
+    assert ingested.keys.packed(ingested.values) == fields
+
+
+def test_every_kind_has_a_grouping() -> None:
+    groupings = {type(grouping_of(signal)) for signal in (CPU, ZONE, BURN, GPU, P99, RTT)}
+    assert len(groupings) == len(ByKind)
+
+
+@pytest.mark.parametrize("kind", [ByKind.WORKLOAD, ByKind.PAIR])
+def test_a_signal_that_does_not_say_what_names_its_keys_is_a_fault(kind: ByKind) -> None:
+    with pytest.raises(ValueError, match="does not say by which labels"):
+        grouping_of(Signal("s", "x", by=kind))
+
+
+def test_keys_meet_those_of_another_answer() -> None:
+    grouping = grouping_of(ZONE)
+    first, second = (grouping.keys(series(*(({"zone": z}, "1") for z in zones)), RESOLVER)[0] for zones in ("ab", "bc"))
+    assert second.positions_in(first).tolist() == [1, -1]
+    few, _ = coded(series(card("b", "x", "1")), RESOLVER)
+    many, _ = coded(series(card("a", "w", "1"), card("b", "x", "1")), RESOLVER)
+    assert many.positions_in(few).tolist() == [-1, 0]
+    assert few.positions_in(coded([], RESOLVER)[0]).tolist() == [-1]
+    assert few.positions_in(first).tolist() == [-1]
