@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import BindRequest, PodRef
 from scheduler.kube.config import load_connection
 from tests.support.controlplane import ControlPlane
@@ -42,7 +42,7 @@ class Limit(Competitor):
         api = control_plane.client()
         nodes = [node["metadata"]["name"] for node in api.list("/api/v1/nodes")]
         pods = [pod["metadata"] for pod in api.pods(NAMESPACE)]
-        binder = Binder(load_connection(str(control_plane.make_kubeconfig(VANE_USER))), lambda _: None, _died)
+        binder = BinderClient(load_connection(str(control_plane.make_kubeconfig(VANE_USER))), lambda _: None, _died)
         binder.start()
         try:
             for i, pod in enumerate(pods):

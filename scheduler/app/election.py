@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import LeaseUntil
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.election.settings import ElectionSettings
-from scheduler.kube.roll_call import RollCall
 from scheduler.loop.messages import Inbox, Led
 from scheduler.settings.settings import LeaderElectionSettings
 
@@ -15,7 +15,7 @@ from scheduler.settings.settings import LeaderElectionSettings
 class ElectionReports:
     """The ElectionObserver. Losing the lease is told to `failed`: the process must end."""
 
-    def __init__(self, binder: Binder, inbox: Inbox, failed: Callable[[str], None]) -> None:
+    def __init__(self, binder: BinderClient, inbox: Inbox, failed: Callable[[str], None]) -> None:
         self._binder = binder
         self._inbox = inbox
         self._failed = failed

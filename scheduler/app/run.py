@@ -27,7 +27,7 @@ from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
 from scheduler.framework.profile import Profile
-from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import EventsDropped, PodRef
 from scheduler.kube.config import Connection, load_connection
 from scheduler.kube.election.elector import Elector
@@ -125,7 +125,7 @@ class _Run:
         self._metrics = Metrics(CollectorRegistry())
         self._metrics.build_info(__version__).set(1)
         self._count_request = counting_requests(self._metrics, host_label(outside.api_server.host))
-        self._binder = Binder(
+        self._binder = BinderClient(
             outside.api_server,
             on_result=lambda results: self._inbox.put(BinderSaid(results)),
             on_patched=lambda results: self._inbox.put(BinderSaid(results)),

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 import urllib3
 
 from scheduler.errors import VaneError
+from scheduler.kube.api_objects import status_of
 from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, TlsFilesError, socket_options
-from scheduler.kube.status import status_of
 
 DEFAULT_TIMEOUT_S = 30.0
 JSON = "application/json"

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 
 from scheduler.errors import InvalidObjectError, VaneError
+from scheduler.kube.api_objects import ListMeta, decode_status
 from scheduler.kube.resources import ResourceKind
-from scheduler.kube.status import decode_status
 from scheduler.model.structs import MALFORMED_JSON, ObjectMeta
 
 log = logging.getLogger(__name__)
@@ -52,13 +52,8 @@ class MalformedStreamError(VaneError):
     """What came is not a watch event, or is half of one."""
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct, rename="camel"):
-    metadata: _ListMeta
+class _ListBody(msgspec.Struct):
+    metadata: ListMeta
     items: list[msgspec.Raw] | None = None
 
 
@@ -67,12 +62,12 @@ class _Line(msgspec.Struct):
     object: msgspec.Raw = msgspec.Raw()
 
 
-class _Metadata(msgspec.Struct):
+class _Bookmark(msgspec.Struct):
     metadata: ObjectMeta
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListPage:
     objects: list[Any]
     resource_version: str
     next_token: str
@@ -83,11 +78,11 @@ class ObjectReader:
 
     def __init__(self, kind: ResourceKind) -> None:
         self._kind = kind
-        self._page = msgspec.json.Decoder(_Page)
+        self._page = msgspec.json.Decoder(_ListBody)
         self._line = msgspec.json.Decoder(_Line)
-        self._metadata = msgspec.json.Decoder(_Metadata)
+        self._bookmarks = msgspec.json.Decoder(_Bookmark)
 
-    def page(self, body: bytes) -> Page:
+    def page(self, body: bytes) -> ListPage:
         """Decode one page of a list.
 
         Objects are decoded one by one from copies: a Raw field would otherwise keep the whole page in memory, and one
@@ -104,7 +99,7 @@ class ObjectReader:
             except InvalidObjectError as error:
                 # Nothing says which one it is. The others must not wait for it.
                 log.error("a %s is ignored, it cannot be read: %s", self._kind.name, error)
-        return Page(objects, page.metadata.resource_version, page.metadata.continue_)
+        return ListPage(objects, page.metadata.resource_version, page.metadata.continue_)
 
     def event(self, line: bytes) -> tuple[Changed | None, str]:
         """Decode one line of a watch: the message for the receiver, if any, and the resource version reached.
@@ -132,7 +127,7 @@ class ObjectReader:
 
     def _bookmark(self, raw: msgspec.Raw) -> str:
         try:
-            return self._metadata.decode(raw).metadata.resource_version
+            return self._bookmarks.decode(raw).metadata.resource_version
         except MALFORMED_JSON as error:
             raise MalformedStreamError(f"watch of {self._kind.name}: {error}") from error
 

@@ -14,7 +14,7 @@ from scheduler.decision.decision import Decision
 from scheduler.decision.record import record_of
 from scheduler.errors import CacheCorruptedError, InvalidObjectError, PluginError, UnsupportedPodError
 from scheduler.framework.profile import Profile
-from scheduler.kube.roll_call import EVERYONE, RollCall
+from scheduler.kube.election.roll_call import EVERYONE, RollCall
 from scheduler.loop.attempt import Attempt
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle_observer import CycleObserver

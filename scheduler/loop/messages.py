@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
-from scheduler.kube.roll_call import RollCall
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.model.rules import RuleSet

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from scheduler.cluster.router import Router
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.ended_pods import ENDED_PODS
-from scheduler.kube.roll_call import RollCall
 from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World

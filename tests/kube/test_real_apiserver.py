@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import BindRequest, BindResult, EventRequest, FailureReport, PodRef
 from scheduler.kube.config import Connection, load_connection
 from scheduler.kube.reflector import Reflector, ReflectorSettings
@@ -30,15 +30,15 @@ def results() -> list[BindResult]:
 
 
 @pytest.fixture
-def binder(connection: Connection, results: list[BindResult]) -> Iterator[Binder]:
-    made = Binder(connection, results.extend, pytest.fail)
+def binder(connection: Connection, results: list[BindResult]) -> Iterator[BinderClient]:
+    made = BinderClient(connection, results.extend, pytest.fail)
     made.start()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def bind(binder: Binder, results: list[BindResult]) -> Callable[..., BindResult]:
+def bind(binder: BinderClient, results: list[BindResult]) -> Callable[..., BindResult]:
     def bind_and_wait(pod: PodRef, node: str = "n1") -> BindResult:
         before = len(results)
         binder.bind(BindRequest(pod=pod, node_name=node, scheduler_name="vane"))
@@ -122,7 +122,7 @@ def test_client_certificates_bind_too(api: KubeApi, control_plane: ControlPlane,
     api.create_node("n1")
     pod = ref(api.create_pod("a"))
     kubeconfig = control_plane.make_kubeconfig("system:kube-scheduler")
-    binder = Binder(load_connection(str(kubeconfig)), results.extend, pytest.fail)
+    binder = BinderClient(load_connection(str(kubeconfig)), results.extend, pytest.fail)
     binder.start()
     binder.bind(BindRequest(pod=pod, node_name="n1", scheduler_name="vane"))
     assert binder.drain(10)
@@ -160,7 +160,7 @@ def report(pod: PodRef, message: str, **changes: Any) -> FailureReport:
     return FailureReport(**{**fields, "message": message, **changes})
 
 
-def test_failure_reports(api: KubeApi, binder: Binder) -> None:
+def test_failure_reports(api: KubeApi, binder: BinderClient) -> None:
     pod = ref(api.create_pod("a"))
     binder.report_failure(report(pod, "first"))
     assert binder.drain(10)
@@ -186,7 +186,7 @@ def test_failure_reports(api: KubeApi, binder: Binder) -> None:
     assert "nominatedNodeName" not in api.pod("a")["status"]
 
 
-def test_a_report_does_not_touch_another_pod_of_that_name(api: KubeApi, binder: Binder) -> None:
+def test_a_report_does_not_touch_another_pod_of_that_name(api: KubeApi, binder: BinderClient) -> None:
     old = ref(api.create_pod("a"))
     api.delete_pod("a", grace=0)
     api.create_pod("a")
@@ -195,7 +195,7 @@ def test_a_report_does_not_touch_another_pod_of_that_name(api: KubeApi, binder: 
     assert condition_of(api, "a") == {}
 
 
-def test_a_repeated_event_becomes_a_series(api: KubeApi, binder: Binder) -> None:
+def test_a_repeated_event_becomes_a_series(api: KubeApi, binder: BinderClient) -> None:
     pod = ref(api.create_pod("a"))
     request = EventRequest(
         pod=pod, scheduler_name="vane", type="Warning", reason="FailedScheduling", action="Scheduling", note="x"
@@ -232,7 +232,7 @@ def only_event(api: KubeApi, pod: str, reason: str) -> Json:
 
 
 def test_events_and_condition_equal_kube_schedulers(
-    api: KubeApi, control_plane: ControlPlane, binder: Binder, bind: Callable[..., BindResult]
+    api: KubeApi, control_plane: ControlPlane, binder: BinderClient, bind: Callable[..., BindResult]
 ) -> None:
     api.create_node("n1", cpu="1")
     ours_bound = ref(api.create_pod("ours", scheduler_name="vane"))

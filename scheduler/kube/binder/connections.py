@@ -38,7 +38,7 @@ def fenced_socket(address: Sequence[Any]) -> socket.socket:
     return made
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection. `is_open` is False once nothing can be sent any more."""
 
     def __init__(self) -> None:
@@ -130,18 +130,18 @@ class Connection(asyncio.Protocol):
             self._waiter.set_exception(error)
 
 
-class Connections:
+class ConnectionPool:
     """Up to 64 connections to one API server; the one used last is used first."""
 
     def __init__(self, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:
         self._endpoint = endpoint
         self._context = context
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
-        self._idle: list[Connection] = []
-        self._taken: dict[Connection, int] = {}
+        self._idle: list[HttpConnection] = []
+        self._taken: dict[HttpConnection, int] = {}
         self._generation = 0
 
-    async def take(self, limit_s: float) -> Connection:
+    async def take(self, limit_s: float) -> HttpConnection:
         """Return an open connection, to be given back.
 
         Raises
@@ -156,7 +156,7 @@ class Connections:
         async with asyncio.timeout(limit_s):
             return await self._take()
 
-    def give_back(self, connection: Connection) -> None:
+    def give_back(self, connection: HttpConnection) -> None:
         self._slots.release()
         if self._taken.pop(connection) != self._generation:
             connection.close()
@@ -170,7 +170,7 @@ class Connections:
         while self._idle:
             self._idle.pop().close()
 
-    async def _take(self) -> Connection:
+    async def _take(self) -> HttpConnection:
         await self._slots.acquire()
         try:
             connection = self._take_idle() or await self._open()
@@ -180,7 +180,7 @@ class Connections:
         self._taken[connection] = self._generation
         return connection
 
-    def _take_idle(self) -> Connection | None:
+    def _take_idle(self) -> HttpConnection | None:
         oldest_s = asyncio.get_running_loop().time() - IDLE_S
         while self._idle:
             connection = self._idle.pop()
@@ -189,7 +189,7 @@ class Connections:
             connection.close()
         return None
 
-    async def _open(self) -> Connection:
+    async def _open(self) -> HttpConnection:
         endpoint = self._endpoint
         host, port = address_of(endpoint.host)
         server_name = endpoint.server_name or host
@@ -213,7 +213,7 @@ def address_of(url: str) -> tuple[str, int]:
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-async def _connect(host: str, port: int, context: ssl.SSLContext | None, server_name: str) -> Connection:
+async def _connect(host: str, port: int, context: ssl.SSLContext | None, server_name: str) -> HttpConnection:
     """Connect to the first address of a host that lets us."""
     loop = asyncio.get_running_loop()
     failure = OSError(f"{host} has no address")
@@ -224,7 +224,9 @@ async def _connect(host: str, port: int, context: ssl.SSLContext | None, server_
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await loop.sock_connect(made, address[4])
             hostname = None if context is None else server_name
-            _, connection = await loop.create_connection(Connection, sock=made, ssl=context, server_hostname=hostname)
+            _, connection = await loop.create_connection(
+                HttpConnection, sock=made, ssl=context, server_hostname=hostname
+            )
             return connection
         except OSError as error:
             made.close()

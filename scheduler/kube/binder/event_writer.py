@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.kube.binder.event_series import FINISH_S, REFRESH_S, EventRecord, EventSeries
-from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder.http import STRATEGIC_MERGE_PATCH, ApiAnswer, ApiHttp, NoAnswerError
 from scheduler.kube.binder.messages import EventRequest
 from scheduler.kube.binder.retry import Chance
 
@@ -127,7 +127,7 @@ class EventWriter:
             await self._chance.sleep(delay)
         return False
 
-    async def _send(self, record: EventRecord) -> Answer:
+    async def _send(self, record: EventRecord) -> ApiAnswer:
         if record.is_series:
             answer = await self._http.request("PATCH", record.path, _encode(record.patch()), STRATEGIC_MERGE_PATCH)
             if answer.code != 404:

@@ -8,9 +8,8 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.kube.binder import events
-from scheduler.kube.binder.about_pods import is_other_pod, pod_path, text_of
 from scheduler.kube.binder.fence import Fence
-from scheduler.kube.binder.http import JSON, STRATEGIC_MERGE_PATCH, ApiHttp, NoAnswerError
+from scheduler.kube.binder.http import JSON, STRATEGIC_MERGE_PATCH, ApiHttp, NoAnswerError, text_of
 from scheduler.kube.binder.messages import EventRequest, EvictRequest, EvictResult
 from scheduler.kube.binder.retry import Chance, Tries
 
@@ -42,7 +41,7 @@ class PodEvictions:
     async def evict(self, request: EvictRequest) -> EvictResult:
         """Evict the Pod; raises nothing: whatever happens is an outcome."""
         async with self._slots:
-            path = pod_path(request.pod)
+            path = request.pod.path
             told = await self._send(
                 request,
                 "PATCH",
@@ -78,7 +77,7 @@ class PodEvictions:
                 continue
             if answer.is_ok:
                 return None
-            if answer.code == 404 or is_other_pod(answer):
+            if answer.code == 404 or answer.refuses_uid:
                 return EvictResult(number=request.number, outcome="gone", message=answer.message)
             if not await tries.again(answer):
                 return EvictResult(number=request.number, outcome="failed", message=text_of(answer))

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from scheduler.errors import VaneError
+from scheduler.kube.api_objects import status_of
 from scheduler.kube.backoff import retry_after_s
-from scheduler.kube.binder.connections import Connection, Connections
+from scheduler.kube.binder.connections import ConnectionPool, HttpConnection
 from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.response import BrokenError
 from scheduler.kube.endpoint import Endpoint, TlsContext
-from scheduler.kube.status import status_of
 
 REQUEST_TIMEOUT_S = 30.0
 """For a connection, and then for the answer."""
@@ -23,6 +23,8 @@ REQUEST_TIMEOUT_S = 30.0
 RENEWAL_S = 10.0
 """How long a request that was refused waits for other credentials."""
 
+# The precondition of a delete or an update, and the check that a patch leaves the UID alone.
+_ABOUT_UID = re.compile(r"uid in precondition|metadata\.uid", re.IGNORECASE)
 _PLAIN_PATH = re.compile(r"[\w/.~-]+", re.ASCII)
 
 JSON = "application/json"
@@ -39,7 +41,7 @@ class NoAnswerError(VaneError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiAnswer:
     code: int
     body: bytes
     retry_after_s: float
@@ -52,6 +54,15 @@ class Answer:
     def message(self) -> str:
         """The text of the Status object that API errors are, else the start of the body."""
         return status_of(self.body).message
+
+    @property
+    def refuses_uid(self) -> bool:
+        """Whether the UID in the request was refused: an object of the same name was made since."""
+        return self.code in (409, 422) and _ABOUT_UID.search(self.message) is not None
+
+
+def text_of(failure: ApiAnswer | NoAnswerError) -> str:
+    return f"{failure.code} {failure.message}" if isinstance(failure, ApiAnswer) else str(failure)
 
 
 class ApiHttp:
@@ -74,7 +85,7 @@ class ApiHttp:
         self._on_unauthorized = on_unauthorized
         self._renewal_s = renewal_s
         self._tls = TlsContext(endpoint)
-        self._connections = Connections(endpoint, self._tls.context)
+        self._connections = ConnectionPool(endpoint, self._tls.context)
         self._renewed = asyncio.Event()
         self._has_asked = False
 
@@ -94,7 +105,7 @@ class ApiHttp:
 
     async def request(
         self, method: str, path: str, body: bytes | None = None, content_type: str = JSON, fence: Fence | None = None
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Send one request; a 401 is tried once more with the credentials that the parent then sends.
 
         With a fence nothing is sent once it is closed, however long connecting or new credentials take; a request
@@ -114,7 +125,9 @@ class ApiHttp:
     async def close(self) -> None:
         self._connections.retire()
 
-    async def _once(self, method: str, path: str, body: bytes | None, content_type: str, fence: Fence | None) -> Answer:
+    async def _once(
+        self, method: str, path: str, body: bytes | None, content_type: str, fence: Fence | None
+    ) -> ApiAnswer:
         started = time.monotonic()
         _check(fence)
         code = "<error>"
@@ -129,11 +142,11 @@ class ApiHttp:
             finally:
                 self._connections.give_back(connection)
             code = str(response.code)
-            return Answer(response.code, response.body, retry_after_s(response.retry_after))
+            return ApiAnswer(response.code, response.body, retry_after_s(response.retry_after))
         finally:
             self._on_done(method, code, time.monotonic() - started)
 
-    async def _connection(self, fence: Fence | None) -> Connection:
+    async def _connection(self, fence: Fence | None) -> HttpConnection:
         """Return a connection; one that is not there before the fence closes is not waited for."""
         limit_s = REQUEST_TIMEOUT_S if fence is None else min(REQUEST_TIMEOUT_S, fence.left_s)
         try:

@@ -45,7 +45,7 @@ class BinderConnection(Message, frozen=True):
     __repr__ = _without_header
 
 
-class Credentials(Message, frozen=True):
+class NewCredentials(Message, frozen=True):
     """From now on use this Authorization header and, if named, this client certificate, with that cluster."""
 
     header: str | None
@@ -74,6 +74,10 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=Tru
     name: str
     uid: str
     resource_version: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
 
 
 class BindRequest(Message, frozen=True):
@@ -213,8 +217,8 @@ class EventsDropped(Message, frozen=True):
     count: int
 
 
-class Unauthorized(Message, frozen=True):
-    """The API server answered 401 to this header; Credentials are awaited."""
+class CredentialsRefused(Message, frozen=True):
+    """The API server answered 401 to this header; NewCredentials are awaited."""
 
     header: str | None
     cluster: str = ""
@@ -235,7 +239,7 @@ class Drained(Message, frozen=True):
 
 ToChild = (
     BinderConnection
-    | Credentials
+    | NewCredentials
     | LeaseUntil
     | BindRequest
     | PatchRequest
@@ -245,7 +249,9 @@ ToChild = (
     | EventRequest
     | Drain
 )
-FromChild = BindResult | PatchResult | EvictResult | RequestsDone | EventsDropped | Unauthorized | LogLine | Drained
+FromChild = (
+    BindResult | PatchResult | EvictResult | RequestsDone | EventsDropped | CredentialsRefused | LogLine | Drained
+)
 
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size

@@ -6,12 +6,12 @@ import asyncio
 
 import msgspec
 
+from scheduler.kube.api_objects import BriefMeta
 from scheduler.kube.binder import events
-from scheduler.kube.binder.about_pods import is_other_pod, pod_path, text_of
+from scheduler.kube.binder.failure_reports import FailureReports
 from scheduler.kube.binder.fence import Fence
-from scheduler.kube.binder.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Answer, ApiHttp, NoAnswerError
+from scheduler.kube.binder.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiAnswer, ApiHttp, NoAnswerError, text_of
 from scheduler.kube.binder.messages import PatchRequest, PatchResult, WriteRequest
-from scheduler.kube.binder.pods import FailureReports
 from scheduler.kube.binder.retry import Chance, Tries
 from scheduler.model.structs import MALFORMED_JSON
 
@@ -20,12 +20,8 @@ MAX_PATCHES = 8
 _NOT_SENT = "not sent: the lease's deadline has passed"
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
 class _Written(msgspec.Struct):
-    metadata: _Metadata
+    metadata: BriefMeta
 
 
 _written = msgspec.json.Decoder(_Written)
@@ -64,9 +60,9 @@ class PodPatches:
                 del self._last[uid]
 
     async def _patch(self, request: PatchRequest) -> PatchResult:
-        path, body = f"{pod_path(request.pod)}/status", msgspec.json.encode(events.pod_patch(request))
+        path, body = f"{request.pod.path}/status", msgspec.json.encode(events.pod_patch(request))
         tries = Tries(self._chance, retry_conflict=True)
-        failure: Answer | NoAnswerError
+        failure: ApiAnswer | NoAnswerError
         while True:
             if self._fence.is_closed:
                 return PatchResult(number=request.number, outcome="expired", message=_NOT_SENT)
@@ -76,7 +72,7 @@ class PodPatches:
                 )
                 if answer.is_ok:
                     return PatchResult(number=request.number, outcome="patched")
-                if answer.code == 404 or is_other_pod(answer):
+                if answer.code == 404 or answer.refuses_uid:
                     return PatchResult(number=request.number, outcome="deleted", message=answer.message)
             except NoAnswerError as error:
                 failure = error
@@ -101,7 +97,7 @@ class ObjectPatches:
         """Patch the object; raises nothing: whatever happens is an outcome, told in the API server's words."""
         async with self._slots:
             tries = Tries(self._chance)
-            failure: Answer | NoAnswerError
+            failure: ApiAnswer | NoAnswerError
             while True:
                 if self._fence.is_closed:
                     return PatchResult(number=request.number, outcome="expired", message=_NOT_SENT)
@@ -117,5 +113,5 @@ class ObjectPatches:
                 except MALFORMED_JSON as error:
                     return PatchResult(number=request.number, outcome="failed", message=f"not an object: {error}")
                 if not await tries.again(failure):
-                    message = failure.message if isinstance(failure, Answer) else str(failure)
+                    message = failure.message if isinstance(failure, ApiAnswer) else str(failure)
                     return PatchResult(number=request.number, outcome="failed", message=message)

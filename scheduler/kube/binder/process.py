@@ -27,16 +27,18 @@ from typing import Any
 
 from scheduler.errors import VaneError
 from scheduler.kube.binder import events, messages
+from scheduler.kube.binder.binds import MAX_BINDS, PodBinder
 from scheduler.kube.binder.event_series import EventSeries
 from scheduler.kube.binder.event_writer import EventWriter
 from scheduler.kube.binder.evictions import PodEvictions
+from scheduler.kube.binder.failure_reports import FailureReports
 from scheduler.kube.binder.fence import AlarmTimer, Fence
 from scheduler.kube.binder.http import ApiHttp
 from scheduler.kube.binder.messages import (
     BinderConnection,
     BindRequest,
     BindResult,
-    Credentials,
+    CredentialsRefused,
     Drain,
     Drained,
     EventRequest,
@@ -47,15 +49,14 @@ from scheduler.kube.binder.messages import (
     FromChild,
     LeaseUntil,
     LogLine,
+    NewCredentials,
     PatchRequest,
     PatchResult,
     RequestsDone,
     ToChild,
-    Unauthorized,
     WriteRequest,
 )
 from scheduler.kube.binder.patches import ObjectPatches, PodPatches
-from scheduler.kube.binder.pods import MAX_BINDS, FailureReports, PodBinder
 from scheduler.kube.binder.retry import Chance
 from scheduler.kube.endpoint import TlsFilesError
 
@@ -148,7 +149,7 @@ class Worker:
                 self._events.submit(events.failed_scheduling_event(message))
             case EventRequest():
                 self._events.submit(message)
-            case Credentials():
+            case NewCredentials():
                 self._use(message)
             case LeaseUntil():
                 self._fence.extend(message)
@@ -168,7 +169,7 @@ class Worker:
             connection.endpoint,
             connection.header,
             partial(self._outbox.request_done, cluster),
-            lambda header: self._outbox.send(Unauthorized(header=header, cluster=cluster)),
+            lambda header: self._outbox.send(CredentialsRefused(header=header, cluster=cluster)),
             connection.user_agent,
         )
         if connection.cert_file is not None:
@@ -184,7 +185,7 @@ class Worker:
         self._n_under_way += 1
         self._spawn(carry_out())
 
-    def _use(self, credentials: Credentials) -> None:
+    def _use(self, credentials: NewCredentials) -> None:
         try:
             self._servers[credentials.cluster].use(credentials.header, credentials.cert_file, credentials.key_file)
         except TlsFilesError as error:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from scheduler.kube.binder.http import Answer, NoAnswerError
+from scheduler.kube.binder.http import ApiAnswer, NoAnswerError
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Tries:
         self._n_failed = 0
         self._n_told = 0
 
-    async def again(self, failure: Answer | NoAnswerError, conflict: bool = False) -> bool:
+    async def again(self, failure: ApiAnswer | NoAnswerError, conflict: bool = False) -> bool:
         """Return False where the failure is final, else wait as long as it asks for and return True."""
         delay = self._delay_s(failure, conflict)
         if delay is None:
@@ -44,8 +44,8 @@ class Tries:
         await self._chance.sleep(delay)
         return True
 
-    def _delay_s(self, failure: Answer | NoAnswerError, conflict: bool) -> float | None:
-        if isinstance(failure, Answer):
+    def _delay_s(self, failure: ApiAnswer | NoAnswerError, conflict: bool) -> float | None:
+        if isinstance(failure, ApiAnswer):
             if failure.code == 429 or (failure.code >= 500 and failure.retry_after_s > 0):
                 return self._told_s(failure.retry_after_s)
             if failure.code not in self._retriable and not conflict:

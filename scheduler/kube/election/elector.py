@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from scheduler.errors import InvalidObjectError
 from scheduler.kube.backoff import Backoff, BackoffSettings
 from scheduler.kube.config import Connection
+from scheduler.kube.election.leadership import Leadership
 from scheduler.kube.election.lease import Lease, LeaseClient
-from scheduler.kube.election.pod_list import call_the_roll
+from scheduler.kube.election.roll_call import call_the_roll
 from scheduler.kube.election.settings import REAL_TIMES, ElectionObserver, ElectionSettings, Times
-from scheduler.kube.election.standby import Ask, StandBy, Take, Wait
-from scheduler.kube.election.term import Term
+from scheduler.kube.election.standby import GetLease, StandBy, TakeLease, WaitForLease
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.transport import ApiError, RequestObserver, Transport, TransportError
 from scheduler.kube.watch_stream import Changed, MalformedStreamError, Replaced
@@ -68,8 +68,8 @@ class Elector:
         self._watch = Reflector(
             self._client.kind, self._list_transport, self._watched, settings=_watch_settings(settings)
         )
-        self._term = Term(settings, times.clock)
-        self._changed = self._term.changed
+        self._leadership = Leadership(settings, times.clock)
+        self._changed = self._leadership.changed
         self._standby = StandBy(identity, settings.lease_duration_s, settings.retry_period_s, times.random)
         """Read and written with `_changed` held."""
         self._lease: Lease | None = None
@@ -80,13 +80,13 @@ class Elector:
     @property
     def is_leading(self) -> bool:
         """Whether the lease is ours now; the roll call may still be under way."""
-        return self._term.is_running
+        return self._leadership.is_running
 
     @property
     def holder(self) -> str:
         """The identity of who leads, as far as known; "" for nobody."""
         with self._changed:
-            return self._identity if self._term.is_leading else self._standby.holder
+            return self._identity if self._leadership.is_leading else self._standby.holder
 
     def start(self) -> None:
         self._thread.start()
@@ -96,16 +96,16 @@ class Elector:
 
         Call it when nothing is written any more in the name of the leader: another replica leads a moment later.
         """
-        self._term.ask_to_end(timeout_s)
+        self._leadership.ask_to_end(timeout_s)
         self._thread.join(timeout_s)
         return self._is_released
 
     def _run(self) -> None:
         try:
             self._stand_by()
-            if self._term.is_leading:
+            if self._leadership.is_leading:
                 self._lead()
-            was = self._term.end()
+            was = self._leadership.end()
             self._is_released = self._release() if was == "leading" else was == "standing by"
         except Exception as error:
             log.exception("leader election: a fault")
@@ -119,11 +119,11 @@ class Elector:
 
     def _stand_by(self) -> None:
         """Return when the lease is ours, or when we are to end."""
-        while self._term.phase == "standing by" and not self._term.is_to_end:
+        while self._leadership.phase == "standing by" and not self._leadership.is_to_end:
             try:
                 self._step()
             except Exception:
-                if self._term.is_leading:
+                if self._leadership.is_leading:
                     raise
                 # A fault of ours, and we lead nothing yet: the next try may have better luck.
                 log.exception("leader election: standing by goes on")
@@ -134,16 +134,16 @@ class Elector:
     def _step(self) -> None:
         with self._changed:
             step = self._standby.next(self._clock())
-            if isinstance(step, Wait):
+            if isinstance(step, WaitForLease):
                 if not self._watch.is_alive:
                     self._watch.start()  # only now: a single replica, which takes the lease at once, needs none
-                if not self._term.is_to_end:
+                if not self._leadership.is_to_end:
                     self._changed.wait(step.seconds)
                 return
         match step:
-            case Take(lease):
+            case TakeLease(lease):
                 self._take(lease)
-            case Ask():
+            case GetLease():
                 self._ask()
 
     def _ask(self) -> None:
@@ -204,13 +204,13 @@ class Elector:
             threading.Thread(target=target, name=name, daemon=True).start()
         period_s = self._settings.retry_period_s
         next_s = self._clock() + period_s
-        while self._term.lead_until(next_s):
+        while self._leadership.lead_until(next_s):
             next_s = self._clock() + period_s
             try:
                 self._renew(self._held())
             except _FAILURES as error:
                 self._failed("the lease cannot be renewed", error)
-        if not self._term.is_to_end:
+        if not self._leadership.is_to_end:
             self._too_late()
 
     def _renew(self, lease: Lease) -> None:
@@ -235,7 +235,7 @@ class Elector:
 
     def _renewed(self, started_s: float, lease: Lease) -> bool:
         """Begin or prolong the term; False where the answer came too late, which the deadline's thread sees too."""
-        until = self._term.prolong(started_s)
+        until = self._leadership.prolong(started_s)
         if until is None:
             return False
         self._lease = lease
@@ -246,17 +246,19 @@ class Elector:
     def _release(self) -> bool:
         """Name no holder any more; return whether the Lease is known not to name us."""
         lease = self._held()
-        while (left_s := self._term.left_to_end_s) > 0:
+        while (left_s := self._leadership.left_to_end_s) > 0:
             try:
                 released = self._client.release(lease, max(left_s / 2, _SHORTEST_TIMEOUT_S))
-                self._write_event(released, "stopped leading", min(self._term.left_to_end_s / 2, _EVENT_TIMEOUT_S))
+                self._write_event(
+                    released, "stopped leading", min(self._leadership.left_to_end_s / 2, _EVENT_TIMEOUT_S)
+                )
                 return True
             except _FAILURES as error:
                 if not _is_status(error, 409):
                     log.warning("leader election: the lease was not released: %s", error)
                     return _is_status(error, 404)
             try:
-                lease = self._client.get(max(self._term.left_to_end_s / 2, _SHORTEST_TIMEOUT_S))
+                lease = self._client.get(max(self._leadership.left_to_end_s / 2, _SHORTEST_TIMEOUT_S))
             except _FAILURES as error:
                 log.warning("leader election: the lease was not released: %s", error)
                 return False
@@ -266,7 +268,7 @@ class Elector:
 
     def _watch_deadline(self) -> None:
         """Lose the lease when it was not renewed in time; a thread of its own."""
-        self._term.wait_for_end()
+        self._leadership.wait_for_end()
         self._too_late()
 
     def _call(self) -> None:
@@ -275,14 +277,14 @@ class Elector:
         delays = BackoffSettings(first_s=min(_FIRST_CALL_PAUSE_S, longest_s), longest_s=longest_s)
         backoff = Backoff(delays, self._clock, self._random)
         try:
-            while self._term.is_running:
+            while self._leadership.is_running:
                 try:
                     roll_call = call_the_roll(self._list_transport, self._scheduler_names)
                 except (ApiError, TransportError, MalformedStreamError) as error:
                     log.warning("leader election: the pending Pods cannot be listed yet: %s", error)
-                    self._term.lead_until(self._clock() + backoff.next_s())
+                    self._leadership.lead_until(self._clock() + backoff.next_s())
                     continue
-                if self._term.is_running:
+                if self._leadership.is_running:
                     self._observer.on_leading(roll_call)
                     self._write_event(self._held(), "became leader", _EVENT_TIMEOUT_S)
                 return
@@ -293,7 +295,7 @@ class Elector:
     # Parts of both
 
     def _lose(self, reason: str) -> None:
-        if self._term.lose():
+        if self._leadership.lose():
             self._observer.on_lost(reason)
 
     def _too_late(self) -> None:
@@ -302,7 +304,7 @@ class Elector:
 
     def _timeout_s(self) -> float:
         """Half of the deadline, so that one hung request leaves room for another; never beyond what is left."""
-        return max(min(self._settings.renew_deadline_s / 2, self._term.left_s), _SHORTEST_TIMEOUT_S)
+        return max(min(self._settings.renew_deadline_s / 2, self._leadership.left_s), _SHORTEST_TIMEOUT_S)
 
     def _held(self) -> Lease:
         if self._lease is None:

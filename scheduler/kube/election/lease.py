@@ -21,7 +21,7 @@ JsonObject = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _LeaseSpec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     lease_transitions: int | None = None
@@ -29,12 +29,12 @@ class _Spec(msgspec.Struct, rename="camel"):
     renew_time: str | None = None
 
 
-class _Lease(msgspec.Struct):
+class _LeaseObject(msgspec.Struct):
     metadata: ObjectMeta
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
 
 
-_leases = msgspec.json.Decoder(_Lease)
+_leases = msgspec.json.Decoder(_LeaseObject)
 _documents = msgspec.json.Decoder(JsonObject)
 
 

@@ -11,8 +11,8 @@ from random import SystemRandom
 from typing import Protocol
 
 from scheduler.kube.binder.messages import LeaseUntil
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.election.standby import JITTER
-from scheduler.kube.roll_call import RollCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,25 +16,25 @@ _CONFLICTS_AT_ONCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitForLease:
     """Nothing to do for so many seconds, if nothing is heard of the Lease."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class GetLease:
     """Get the Lease."""
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class TakeLease:
     """Make the Lease ours as it was in `lease`; None: there is none, create it."""
 
     lease: Lease | None
 
 
-Step = Wait | Ask | Take
+Step = WaitForLease | GetLease | TakeLease
 
 
 class StandBy:
@@ -100,10 +100,10 @@ class StandBy:
             ask_at_s = max(ask_at_s, self._heard_s + _QUIET_PERIODS * self._period_s)
             take_at_s = max(self._free_at_s, self._take_at_s)
         if now_s >= take_at_s:
-            return Take(self._lease)
+            return TakeLease(self._lease)
         if now_s >= ask_at_s:
-            return Ask()
-        return Wait(min(ask_at_s, take_at_s) - now_s)
+            return GetLease()
+        return WaitForLease(min(ask_at_s, take_at_s) - now_s)
 
     def _note(self, lease: Lease | None, now_s: float) -> None:
         if lease is not None and not lease.is_same_as(self._lease):

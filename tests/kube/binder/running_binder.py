@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
@@ -42,7 +42,7 @@ class Running:
         self.requests: list[RequestsDone] = []
         self.deaths: list[str] = []
         self.dropped: list[int] = []
-        self.binder = Binder(
+        self.binder = BinderClient(
             connection,
             self.results.extend,
             self.deaths.append,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.kube.binder.binder import BinderTimes
+from scheduler.kube.binder.client import BinderTimes
 from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
 from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
 from scheduler.kube.config import Connection

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.kube.binder.connections import Connections
+from scheduler.kube.binder.connections import ConnectionPool
 from scheduler.kube.binder.response import BrokenError, Response, ResponseReader
 from scheduler.kube.endpoint import Endpoint
 from tests.support import pki
@@ -120,7 +120,7 @@ def answering(seen: list[bytes]) -> Serve:
     return serve
 
 
-async def ask(connections: Connections) -> Response:
+async def ask(connections: ConnectionPool) -> Response:
     connection = await connections.take(5.0)
     try:
         return await connection.exchange(REQUEST, 5.0)
@@ -132,7 +132,7 @@ def test_a_connection_is_kept_until_it_is_retired() -> None:
     seen: list[bytes] = []
 
     async def run(port: int) -> None:
-        connections = Connections(Endpoint(host=f"http://127.0.0.1:{port}"), None)
+        connections = ConnectionPool(Endpoint(host=f"http://127.0.0.1:{port}"), None)
         for _ in range(3):
             assert (await ask(connections)).body == b"hi"
         connections.retire()
@@ -151,7 +151,7 @@ def test_one_that_the_server_has_closed_is_not_used_again() -> None:
         connection.sendall(OK)
 
     async def run(port: int) -> None:
-        connections = Connections(Endpoint(host=f"http://127.0.0.1:{port}"), None)
+        connections = ConnectionPool(Endpoint(host=f"http://127.0.0.1:{port}"), None)
         for _ in range(3):
             assert (await ask(connections)).body == b"hi"
             await asyncio.sleep(0.05)
@@ -171,7 +171,7 @@ def test_a_response_that_does_not_come_closes_the_connection() -> None:
             ended.set()
 
     async def run(port: int) -> None:
-        connections = Connections(Endpoint(host=f"http://127.0.0.1:{port}"), None)
+        connections = ConnectionPool(Endpoint(host=f"http://127.0.0.1:{port}"), None)
         connection = await connections.take(5.0)
         with pytest.raises(TimeoutError):
             await connection.exchange(REQUEST, 0.05)
@@ -217,7 +217,7 @@ def test_a_proxy_opens_a_tunnel_for_tls(tmp_path: Path) -> None:
 
         async def run(port: int) -> Response:
             endpoint = Endpoint(host="https://api.test", proxy=f"http://us%65r:pw@127.0.0.1:{port}")
-            connections = Connections(endpoint, ssl.create_default_context(cafile=str(tmp_path / "ca")))
+            connections = ConnectionPool(endpoint, ssl.create_default_context(cafile=str(tmp_path / "ca")))
             response = await ask(connections)
             connections.retire()
             return response
@@ -235,7 +235,7 @@ def test_a_proxy_may_refuse() -> None:
         connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nsorry")
 
     async def run(port: int) -> None:
-        connections = Connections(Endpoint(host="http://api.test", proxy=f"http://127.0.0.1:{port}"), None)
+        connections = ConnectionPool(Endpoint(host="http://api.test", proxy=f"http://127.0.0.1:{port}"), None)
         with pytest.raises(BrokenError):
             await connections.take(5.0)
 

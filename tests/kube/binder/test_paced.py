@@ -8,8 +8,8 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from scheduler.kube.binder.failure_reports import APART_S, PacedReports, changes_only_text
 from scheduler.kube.binder.messages import FailureReport, PodRef
-from scheduler.kube.binder.paced import APART_S, PacedReports, changes_only_text
 
 REFUSED = FailureReport(
     pod=PodRef(namespace="default", name="a", uid="a"),

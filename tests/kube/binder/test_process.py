@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from scheduler.kube.binder import messages
-from scheduler.kube.binder.binder import BinderTimes
+from scheduler.kube.binder.binds import MAX_BINDS
+from scheduler.kube.binder.client import BinderTimes
 from scheduler.kube.binder.http import ApiHttp
-from scheduler.kube.binder.messages import BinderConnection, BindRequest, Unauthorized
-from scheduler.kube.binder.pods import MAX_BINDS
+from scheduler.kube.binder.messages import BinderConnection, BindRequest, CredentialsRefused
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.endpoint import Endpoint
 from tests.kube.binder.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, Running
@@ -84,8 +84,8 @@ def test_no_repr_shows_a_header() -> None:
     for shown in (
         Token(secret),
         BinderConnection(endpoint=endpoint, header=secret),
-        messages.Credentials(header=secret),
-        Unauthorized(header=secret),
+        messages.NewCredentials(header=secret),
+        CredentialsRefused(header=secret),
         endpoint,
         connection_to("http://h", Credentials(lambda: Token(secret))),
     ):
@@ -114,13 +114,13 @@ def test_stop_is_quick_and_asks_no_one(server: FakeApi, running: Running) -> Non
 
 _PARENT = """
 import os, sys, time
-from scheduler.kube.binder.binder import Binder
+from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
-from scheduler.kube.binder.pods import MAX_BINDS
+from scheduler.kube.binder.binds import MAX_BINDS
 from scheduler.kube.binder.messages import BindRequest, PodRef
 from tests.kube.conftest import connection_to
 
-binder = Binder(connection_to(sys.argv[1]), lambda results: None, lambda why: None)
+binder = BinderClient(connection_to(sys.argv[1]), lambda results: None, lambda why: None)
 binder.start()
 for number in range(200):
     pod = PodRef(namespace="default", name="a", uid=f"u{number}")

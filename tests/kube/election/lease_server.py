@@ -12,8 +12,8 @@ from typing import Any
 from scheduler.kube.binder.messages import LeaseUntil
 from scheduler.kube.config import Connection
 from scheduler.kube.election.elector import Elector
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.election.settings import REAL_TIMES, ElectionSettings, Times
-from scheduler.kube.roll_call import RollCall
 from tests.kube.fake_api import Exchange, FakeApi, Responder, replies, status
 from tests.support.waiting import wait_until
 

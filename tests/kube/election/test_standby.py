@@ -8,7 +8,7 @@ import pytest
 from scheduler.errors import InvalidObjectError
 from scheduler.kube.election.lease import Lease, decode_lease
 from scheduler.kube.election.settings import ElectionSettings, new_identity
-from scheduler.kube.election.standby import Ask, StandBy, Step, Take, Wait
+from scheduler.kube.election.standby import GetLease, StandBy, Step, TakeLease, WaitForLease
 
 PERIOD_S = 2.0
 
@@ -31,8 +31,8 @@ def seen(found: Lease | None, now_s: float = 100.0) -> StandBy:
 def free_at(of: StandBy, from_s: float) -> float:
     """Return when the Lease would be taken, with the watch saying nothing and every question failing."""
     now_s = from_s
-    while not isinstance(step := of.next(now_s), Take):
-        if isinstance(step, Ask):
+    while not isinstance(step := of.next(now_s), TakeLease):
+        if isinstance(step, GetLease):
             of.ask_failed(now_s)
         else:
             now_s += step.seconds
@@ -41,10 +41,10 @@ def free_at(of: StandBy, from_s: float) -> float:
 
 def test_it_asks_first() -> None:
     made = standby()
-    assert made.next(100.0) == Ask()
+    assert made.next(100.0) == GetLease()
     made.ask_failed(100.0)
-    assert made.next(100.0) == Wait(2.0)
-    assert made.next(102.0) == Ask()
+    assert made.next(100.0) == WaitForLease(2.0)
+    assert made.next(102.0) == GetLease()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_it_asks_first() -> None:
     ],
 )
 def test_a_free_lease_is_taken_at_once(found: Lease | None) -> None:
-    assert seen(found).next(100.0) == Take(found)
+    assert seen(found).next(100.0) == TakeLease(found)
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_what_is_taken_is_the_lease_as_last_seen() -> None:
     labelled = lease(renewed=1, version=2)
     made.watched(labelled, 105.0)
     step = made.next(115.0)
-    assert isinstance(step, Take)
+    assert isinstance(step, TakeLease)
     assert step.lease is labelled
 
 
 def test_an_old_event_does_not_hide_a_new_answer() -> None:
     made = seen(lease(holder="", version=9))
     made.watched(lease(renewed=5, version=8), 100.5)
-    assert made.next(100.5) == Take(lease(holder="", version=9))
+    assert made.next(100.5) == TakeLease(lease(holder="", version=9))
 
 
 def test_an_answer_counts_even_where_versions_went_back() -> None:
@@ -109,7 +109,7 @@ def test_deleting_the_lease_releases_nobody() -> None:
     made = seen(lease())
     made.watched(None, 103.0)
     assert free_at(made, 103.0) == 115.0
-    assert made.next(115.0) == Take(None)
+    assert made.next(115.0) == TakeLease(None)
 
 
 def test_a_watch_that_is_heard_spares_questions() -> None:
@@ -119,19 +119,19 @@ def test_a_watch_that_is_heard_spares_questions() -> None:
         if second % 2 == 0:
             made.watched(lease(renewed=second, version=second), now_s)
         step: Step = made.next(now_s)
-        assert second == 3 or isinstance(step, Wait), second  # at 3: the watch has only just begun
+        assert second == 3 or isinstance(step, WaitForLease), second  # at 3: the watch has only just begun
 
 
 def test_a_quiet_watch_is_taken_for_broken() -> None:
     made = seen(lease())
     made.watched(lease(renewed=2, version=2), 102.0)
     made.watched(lease(renewed=3, version=3), 104.0)
-    assert made.next(104.0) == Wait(4.0)
-    assert made.next(108.0) == Ask()
+    assert made.next(104.0) == WaitForLease(4.0)
+    assert made.next(108.0) == GetLease()
     made.saw(lease(renewed=4, version=4), 108.0)
-    assert made.next(108.0) == Wait(PERIOD_S)
+    assert made.next(108.0) == WaitForLease(PERIOD_S)
     made.saw(lease(holder="", version=5), 110.0)
-    assert isinstance(made.next(110.0), Take)
+    assert isinstance(made.next(110.0), TakeLease)
 
 
 @pytest.mark.parametrize(("chance", "pause_s"), [(0.0, 2.0), (0.5, 3.2), (1.0, 4.4)])
@@ -140,18 +140,18 @@ def test_failed_attempts_are_spread(chance: float, pause_s: float) -> None:
     made.saw(lease(holder=""), 100.0)
     made.take_failed(100.0)
     step = made.next(100.0)
-    assert isinstance(step, Wait)
+    assert isinstance(step, WaitForLease)
     assert step.seconds == pytest.approx(pause_s)
 
 
 def test_a_conflict_is_looked_into_at_once_but_not_for_ever() -> None:
     made = seen(lease(holder=""))
     for _ in range(3):
-        assert isinstance(made.next(100.0), Take)
+        assert isinstance(made.next(100.0), TakeLease)
         made.conflicted(100.0)
-        assert made.next(100.0) == Ask()
+        assert made.next(100.0) == GetLease()
         made.saw(lease(holder=""), 100.0)
-    assert made.next(100.0) == Wait(PERIOD_S)
+    assert made.next(100.0) == WaitForLease(PERIOD_S)
 
 
 def test_a_lost_race_is_a_holder_like_any() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scheduler.framework.instructions import Instruction, Notify, PatchPod, Receiver
 from scheduler.framework.plugin import PostBindPlugin, PreBindPlugin
 from scheduler.framework.status import Status
-from scheduler.kube.roll_call import RollCall
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.loop.messages import Led, PermitCalled
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod

@@ -1,14 +1,16 @@
-"""The roll call: a consistent list of the Pods of our schedulers that have no node, taken once the lease is ours."""
+"""The roll call: which Pods of our schedulers had no node yet, when the lease had just become ours."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from scheduler.kube.roll_call import RollCall
+from scheduler.kube.api_objects import BriefMeta, ListMeta
 from scheduler.kube.transport import Transport
 from scheduler.kube.watch_stream import MalformedStreamError
+from scheduler.model.objects import Pod
 from scheduler.model.structs import MALFORMED_JSON
 
 ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -18,25 +20,38 @@ _PODS_PATH = "/api/v1/pods"
 _TIMEOUT_S = 60.0
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Metadata(msgspec.Struct):
-    uid: str
-
-
 class _Item(msgspec.Struct):
-    metadata: _Metadata
+    metadata: BriefMeta
 
 
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
+class _PendingPods(msgspec.Struct):
+    metadata: ListMeta
     items: list[_Item] | None = None
 
 
-_pages = msgspec.json.Decoder(_Page)
+_pages = msgspec.json.Decoder(_PendingPods)
+
+
+@dataclass(frozen=True, slots=True)
+class RollCall:
+    """A consistent list of the pending Pods of our schedulers, taken after the lease was ours.
+
+    The watch may lag behind what the leader before us has done. What it shows is older than the list where its
+    resourceVersion is not greater (those of one API server are comparable numbers), and then only Pods on the list may
+    be tried: the others have been bound or deleted, and the watch is about to say so.
+    """
+
+    resource_version: int
+    pending: frozenset[str]
+
+    def is_overtaken(self, pod: Pod) -> bool:
+        """Return whether a Pod that the watch shows as pending is known not to be any more."""
+        version = pod.metadata.resource_version
+        return version.isdecimal() and int(version) <= self.resource_version and pod.metadata.uid not in self.pending
+
+
+EVERYONE = RollCall(0, frozenset())
+"""Without leader election nobody was there before us."""
 
 
 def call_the_roll(transport: Transport, scheduler_names: Sequence[str]) -> RollCall:
@@ -64,7 +79,10 @@ def _list(transport: Transport, scheduler_name: str, pending: set[str]) -> int:
             page = _pages.decode(body)
         except MALFORMED_JSON as error:
             raise MalformedStreamError(f"list of pending Pods: {error}") from error
-        pending.update(item.metadata.uid for item in page.items or ())
+        uids = {item.metadata.uid for item in page.items or ()}
+        if "" in uids:
+            raise MalformedStreamError("list of pending Pods: a Pod without a UID")
+        pending |= uids
         if not page.metadata.continue_:
             break
         params = {**params, "continue": page.metadata.continue_}

@@ -1,4 +1,4 @@
-"""The Status object with which the API server says what went wrong."""
+"""What several readers take from the API server's answers: list and object metadata, and the Status of an error."""
 
 from __future__ import annotations
 
@@ -7,6 +7,21 @@ import msgspec
 from scheduler.model.structs import MALFORMED_JSON
 
 _SHOWN_BYTES = 200
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The metadata of a page of a list; `continue_` is the token of the next page, "" on the last one."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class BriefMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """The metadata of an object, of which only this is needed: the rest is skipped unread."""
+
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
 
 
 class _Details(msgspec.Struct, frozen=True, rename="camel"):

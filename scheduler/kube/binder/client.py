@@ -16,10 +16,11 @@ from queue import Empty, SimpleQueue
 
 from scheduler.errors import VaneError
 from scheduler.kube.binder import fence, messages
-from scheduler.kube.binder.keeper import CredentialsKeeper
+from scheduler.kube.binder.credentials_keeper import CredentialsKeeper
 from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
+    CredentialsRefused,
     Drain,
     Drained,
     EventRequest,
@@ -34,7 +35,6 @@ from scheduler.kube.binder.messages import (
     PatchResult,
     RequestsDone,
     ToChild,
-    Unauthorized,
     WriteRequest,
 )
 from scheduler.kube.config import Connection
@@ -66,7 +66,7 @@ def _ignore(_: object) -> None:
     pass
 
 
-class Binder:
+class BinderClient:
     """Starts the binder process and talks to it.
 
     `bind`, `patch`, `write`, `evict`, `report_failure` and `event` may be called by any thread and never wait; what
@@ -304,11 +304,11 @@ class Binder:
         if requests:
             self._on_requests(requests)
 
-    def _handle_one(self, message: EventsDropped | Unauthorized | LogLine | Drained) -> None:
+    def _handle_one(self, message: EventsDropped | CredentialsRefused | LogLine | Drained) -> None:
         match message:
             case EventsDropped():
                 self._on_events_dropped(message.count)
-            case Unauthorized():
+            case CredentialsRefused():
                 self._keepers[message.cluster].refused(message)
             case LogLine():
                 log.log(message.level, "%s", message.text)

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from scheduler.kube.binder.messages import BinderConnection, Credentials, Unauthorized
+from scheduler.kube.binder.messages import BinderConnection, CredentialsRefused, NewCredentials
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError, Token
 
@@ -21,7 +21,7 @@ class CredentialsKeeper:
     """
 
     def __init__(
-        self, cluster: str, connection: Connection, hand_over: Callable[[Credentials], None], check_s: float
+        self, cluster: str, connection: Connection, hand_over: Callable[[NewCredentials], None], check_s: float
     ) -> None:
         self._cluster = cluster
         self._connection = connection
@@ -37,7 +37,7 @@ class CredentialsKeeper:
         self._token = self._connection.credentials.token()
         return self._connection.binder_connection(self._cluster)
 
-    def refused(self, message: Unauthorized) -> None:
+    def refused(self, message: CredentialsRefused) -> None:
         self._refused.append(message.header)
         self._renew.set()
 
@@ -65,7 +65,7 @@ class CredentialsKeeper:
             if refused or token != self._token:
                 self._token = token
                 self._hand_over(
-                    Credentials(
+                    NewCredentials(
                         header=token.header,
                         cert_file=token.cert_file,
                         key_file=token.key_file,

@@ -13,7 +13,7 @@ from scheduler.kube.election.settings import ElectionSettings
 Phase = Literal["standing by", "leading", "lost", "ended"]
 
 
-class Term:
+class Leadership:
     """Goes from standing by to leading, and from either to an end; never back.
 
     `changed` guards all of it, and is notified of every change.
