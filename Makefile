@@ -15,7 +15,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test mutants sequences tenants conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test mutants sequences tenants decisions conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -48,6 +48,9 @@ sequences: setup ## Place, remove and undo at random, N times; compare every ind
 
 tenants: setup ## Let tenants, signals and Pods come and go at random, N times; none may get beyond its bound (N=10000)
 	$(BIN)/python -m tests.contracts.tenancy --seed $(SEED) --number $(N)
+
+decisions: setup ## Decide N times at random under rules of every kind, print one hash: the same before and after (N=200000)
+	$(BIN)/python -m tests.contracts.decisions --seed $(SEED) --number $(N) $(ARGS)
 
 conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
 	$(BIN)/python -m tests.conformance.generate --seed $(SEED) --number $(N) $(ARGS)
