@@ -29,7 +29,7 @@ def render(registry: CollectorRegistry) -> bytes:
     return generate_latest(registry)
 
 
-class Page:
+class RegistryPage:
     """One registry's page, rendered at most once a second however many ask for it."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.monotonic) -> None:

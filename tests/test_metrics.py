@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.parser import text_string_to_metric_families
 
-from scheduler.exposition import Page, merge, process_registry, render
+from scheduler.exposition import RegistryPage, merge, process_registry, render
 from scheduler.metrics import Family, Metrics
 
 ATTEMPT = [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384]
@@ -203,7 +203,7 @@ def test_two_registries_share_nothing(metrics: Metrics) -> None:
 
 def test_a_page_is_rendered_once_a_second(metrics: Metrics) -> None:
     now = [10.0]
-    page = Page(metrics.registry, lambda: now[0])
+    page = RegistryPage(metrics.registry, lambda: now[0])
     first = page.render()
     metrics.cache_size("nodes").set(5)
     now[0] = 10.9

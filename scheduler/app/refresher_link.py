@@ -13,16 +13,12 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.app.wire import (
-    Answer,
-    Ask,
-    AskDecisions,
-    AskSignals,
+    AskPage,
     Begin,
-    Call,
+    CallPermit,
     FromRefresher,
     Identity,
     Notification,
-    ReloadFailed,
     Reply,
     Rules,
     Serving,
@@ -32,16 +28,13 @@ from scheduler.app.wire import (
 )
 from scheduler.framework.instructions import Notify
 from scheduler.loop.messages import (
-    DecisionsAsked,
     Inbox,
     PageAsked,
     PermitCalled,
     RulesLoaded,
     RulesRefused,
     SignalAnswered,
-    SignalsAsked,
 )
-from scheduler.loop.pages.signal_listing import SignalsQuery
 from scheduler.metrics import Metrics
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
@@ -141,26 +134,19 @@ class RefresherLink:
 
     def _receive(self, message: FromRefresher) -> None:
         match message:
-            case Answer():
-                self._inbox.put(SignalAnswered(message.answer))
+            case SignalAnswered() | RulesRefused():
+                self._inbox.put(message)
             case Rules():
                 # A process that takes over goes on from here, not from where the first one began.
                 self._rules = message.rules
                 self._start = self._start._replace(loader=message.loader)
                 self._inbox.put(RulesLoaded(message.rules))
-            case ReloadFailed():
-                self._inbox.put(RulesRefused(message.message))
-            case Ask():
+            case AskPage():
                 number = message.number
-                self._inbox.put(PageAsked(message.what, lambda body: self._reply(number, body)))
-            case AskDecisions():
+                self._inbox.put(PageAsked(message.query, lambda body: self._reply(number, body), message.goes_on))
+            case CallPermit():
                 number = message.number
-                self._inbox.put(DecisionsAsked(message.after, message.limit, lambda body: self._reply(number, body)))
-            case AskSignals():
-                number, query = message.number, SignalsQuery(message.signal, message.node, message.sort, message.limit)
-                self._inbox.put(SignalsAsked(query, lambda body: self._reply(number, body)))
-            case Call():
-                self._inbox.put(_permit_called(message, self._reply))
+                self._inbox.put(PermitCalled(message.call, lambda did: self._reply(number, msgspec.json.encode(did))))
             case Serving():
                 self._served(message.problem)
 
@@ -188,13 +174,3 @@ class RefresherLink:
             self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
             self._lost.clear()
             self._launch()
-
-
-def _permit_called(call: Call, reply: Callable[[int, bytes], None]) -> PermitCalled:
-    return PermitCalled(
-        call.namespace,
-        call.name,
-        call.allow,
-        call.message,
-        lambda waiting: reply(call.number, msgspec.json.encode(waiting)),
-    )

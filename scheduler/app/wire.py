@@ -18,12 +18,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from scheduler.loop.pages.signal_listing import Sort
+from scheduler.loop.messages import PermitCall, RulesRefused, SignalAnswered
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.serve.cloud_event import Event
+from scheduler.serve.pages import AnyQuery
 from scheduler.settings.settings import Settings
-from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.loader import LoaderState
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class Identity(msgspec.Struct, frozen=True, tag=True):
 
 
 class Reply(msgspec.Struct, frozen=True, tag=True):
-    """To the refresher: what a page asked for."""
+    """To the refresher: the answer to what bears this number."""
 
     number: int
     body: bytes
@@ -67,12 +67,6 @@ class Notification(msgspec.Struct, frozen=True, tag=True):
     event: Event
 
 
-class Answer(msgspec.Struct, frozen=True, tag=True):
-    """From the refresher: a finished query."""
-
-    answer: SignalAnswer
-
-
 class Rules(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: a rule set to swap in; its new signals have been asked."""
 
@@ -80,45 +74,19 @@ class Rules(msgspec.Struct, frozen=True, tag=True):
     loader: LoaderState
 
 
-class ReloadFailed(msgspec.Struct, frozen=True, tag=True):
-    """From the refresher: a reload was refused; the previous rules stay in force."""
-
-    message: str
-
-
-class Ask(msgspec.Struct, frozen=True, tag=True):
-    """From the refresher: a page needs what only the deciding process knows."""
+class AskPage(msgspec.Struct, frozen=True, tag=True):
+    """From the refresher: a page needs what only the deciding process knows, or the next slice of it (`goes_on`)."""
 
     number: int
-    what: str
+    query: AnyQuery
+    goes_on: bool = False
 
 
-class Call(msgspec.Struct, frozen=True, tag=True):
+class CallPermit(msgspec.Struct, frozen=True, tag=True):
     """From the refresher: somebody decides about a Pod that waits at Permit; the Reply is JSON, whether it did."""
 
     number: int
-    namespace: str
-    name: str
-    allow: bool
-    message: str
-
-
-class AskDecisions(msgspec.Struct, frozen=True, tag=True):
-    """From the refresher: a page shows what was decided; the Reply is JSON."""
-
-    number: int
-    after: int | None
-    limit: int
-
-
-class AskSignals(msgspec.Struct, frozen=True, tag=True):
-    """From the refresher: a page shows signals; the Reply is the first slice of a SignalListing."""
-
-    number: int
-    signal: str
-    node: str
-    sort: Sort
-    limit: int
+    call: PermitCall
 
 
 class Serving(msgspec.Struct, frozen=True, tag=True):
@@ -128,7 +96,8 @@ class Serving(msgspec.Struct, frozen=True, tag=True):
 
 
 ToRefresher = Begin | Identity | Reply | Notification
-FromRefresher = Answer | Rules | ReloadFailed | Ask | AskDecisions | AskSignals | Call | Serving
+FromRefresher = SignalAnswered | Rules | RulesRefused | AskPage | CallPermit | Serving
+"""What has no class here goes on into the inbox as it is."""
 
 Out = TypeVar("Out")
 In = TypeVar("In")

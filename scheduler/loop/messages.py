@@ -1,4 +1,7 @@
-"""What reaches the deciding thread's inbox, besides the reflectors' and the binder's own messages."""
+"""What reaches the deciding thread's inbox, besides the reflectors' and the binder's own messages.
+
+A msgspec.Struct comes from the refresher process as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import queue
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.watch_stream import Changed, Replaced
-from scheduler.loop.pages.signal_listing import SignalsQuery
+from scheduler.loop.pages.query import PageQuery
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
 
@@ -21,8 +26,7 @@ class BinderSaid:
     messages: Sequence[BindResult | PatchResult | EvictResult | RequestsDone | EventsDropped]
 
 
-@dataclass(frozen=True, slots=True)
-class SignalAnswered:
+class SignalAnswered(msgspec.Struct, frozen=True, tag=True):
     answer: SignalAnswer
 
 
@@ -31,8 +35,7 @@ class RulesLoaded:
     rules: RuleSet
 
 
-@dataclass(frozen=True, slots=True)
-class RulesRefused:
+class RulesRefused(msgspec.Struct, frozen=True, tag=True):
     """A reload failed; `message` lists every problem, and the previous rules stay in force."""
 
     message: str
@@ -40,27 +43,11 @@ class RulesRefused:
 
 @dataclass(frozen=True, slots=True)
 class PageAsked:
-    """A page wants what only this thread knows: metrics, livez or readyz. `reply` must not block."""
+    """A page wants what only this thread knows, or the next slice of it (`goes_on`). `reply` must not block."""
 
-    what: str
+    query: PageQuery
     reply: Callable[[bytes], None]
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionsAsked:
-    """Somebody wants the records that come after a number, None: the newest ones. `reply` must not block."""
-
-    after: int | None
-    limit: int
-    reply: Callable[[bytes], None]
-
-
-@dataclass(frozen=True, slots=True)
-class SignalsAsked:
-    """Somebody wants to see signals: the first slice of a SignalListing. `reply` must not block."""
-
-    query: SignalsQuery
-    reply: Callable[[bytes], None]
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +57,20 @@ class Led:
     roll_call: RollCall
 
 
-@dataclass(frozen=True, slots=True)
-class PermitCalled:
-    """Somebody sets a Pod free that waits at Permit, or sends it back with `message` as the reason.
-
-    `reply` gets whether the Pod was waiting; it must not block.
-    """
+class PermitCall(msgspec.Struct, frozen=True):
+    """Which Pod that waits at Permit, whether it goes on, and else why not."""
 
     namespace: str
     name: str
     allow: bool
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PermitCalled:
+    """Somebody decides about a Pod that waits at Permit; `reply` gets whether it did wait, and must not block."""
+
+    call: PermitCall
     reply: Callable[[bool], None]
 
 
@@ -113,8 +103,6 @@ Message = (
     | RulesLoaded
     | RulesRefused
     | PageAsked
-    | DecisionsAsked
-    | SignalsAsked
     | Led
     | PermitCalled
     | PoolDone

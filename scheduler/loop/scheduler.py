@@ -17,7 +17,6 @@ from scheduler.loop.garbage import Collecting
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import (
     BinderSaid,
-    DecisionsAsked,
     Inbox,
     Led,
     Message,
@@ -27,10 +26,10 @@ from scheduler.loop.messages import (
     RulesLoaded,
     RulesRefused,
     SignalAnswered,
-    SignalsAsked,
     Stop,
 )
 from scheduler.loop.pages.pages import Pages
+from scheduler.loop.pages.query import LoopStage
 from scheduler.loop.ports import Clock
 from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.metrics import Metrics
@@ -146,8 +145,8 @@ class SchedulingLoop:
                 self._binder_said(message)
             case SignalAnswered() | RulesLoaded() | RulesRefused():
                 self._refresher_said(message)
-            case PageAsked() | DecisionsAsked() | SignalsAsked():
-                self._show_page(message)
+            case PageAsked():
+                message.reply(self._parts.pages.answer(message.query, self._stage, goes_on=message.goes_on))
             case Led():
                 self._lead(message.roll_call)
             case PermitCalled():
@@ -254,25 +253,19 @@ class SchedulingLoop:
                 case EventsDropped():
                     parts.metrics.events_dropped().inc(message.count)
 
-    def _show_page(self, asked: PageAsked | DecisionsAsked | SignalsAsked) -> None:
-        pages = self._parts.pages
-        match asked:
-            case PageAsked():
-                is_standby = self._deciding and not self._leading
-                asked.reply(pages.answer(asked.what, self.has_synced, self._deciding, is_standby))
-            case DecisionsAsked():
-                asked.reply(pages.decisions(asked.after, asked.limit))
-            case SignalsAsked():
-                asked.reply(pages.signals(asked.query))
+    @property
+    def _stage(self) -> LoopStage:
+        return LoopStage(self.has_synced, self._deciding, is_standby=self._deciding and not self._leading)
 
     def _lead(self, roll_call: RollCall) -> None:
         self._leading = True
         self._parts.metrics.leader_election_master_status(self._parts.lease).set(1)
         self._parts.cycle.lead(roll_call)
 
-    def _permit_called(self, call: PermitCalled) -> None:
+    def _permit_called(self, called: PermitCalled) -> None:
+        call = called.call
         uid = self._parts.router.uid_of(call.namespace, call.name)
-        call.reply(uid is not None and self._parts.binding.called(uid, call.allow, call.message))
+        called.reply(uid is not None and self._parts.binding.called(uid, call.allow, call.message))
 
     def _drain(self) -> None:
         """Let the binds under way end; nothing new is begun."""

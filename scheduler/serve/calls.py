@@ -4,26 +4,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
+from scheduler.loop.messages import PermitCall
 from scheduler.model.structs import MALFORMED_JSON
 
 PATH: Final = "/permit/{namespace}/{name}"
 MAX_MESSAGE: Final = 1_000
 
 _EXAMPLE: Final = 'Write {"allow": true}, or {"allow": false, "message": "why"}'
-
-
-class PermitCall(NamedTuple):
-    """Which Pod, whether it goes on, and else why not."""
-
-    namespace: str
-    name: str
-    allow: bool
-    message: str
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The HTTPS server: an event loop in a thread of its own, beside the refresher's threads."""
+"""The HTTPS server: all pages and the one call behind a gate, in an event loop and a thread of its own."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import contextlib
 import logging
 import threading
 import time
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
 from scheduler.errors import ConfigError
-from scheduler.serve.access import Gate, Reviews
-from scheduler.serve.pages import PageSource, create_app
+from scheduler.exposition import CONTENT_TYPE, render
+from scheduler.loop.pages.pages import HealthQuery
+from scheduler.serve import calls
+from scheduler.serve.access import Gate, Reviews, guarded
+from scheduler.serve.health import HEALTH_KINDS, HealthPage, told
+from scheduler.serve.metrics import HealthMetrics
+from scheduler.serve.page import ANSWER_LIMIT_S, PageRefused, RoutedPage
+from scheduler.serve.pages import PAGES, PageSource
 from scheduler.serve.tls import ServingCertificate
 from scheduler.settings.settings import ServingSettings
 
@@ -24,10 +31,14 @@ CERTIFICATE_LOOK_S: Final = 10.0
 _START_LIMIT_S: Final = 30.0
 _STOP_LIMIT_S: Final = 5.0
 
+_SLIS_PATH: Final = "/metrics/slis"
+
 _log = logging.getLogger(__name__)
+T = TypeVar("T")
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Server:
+class PageServer:
     """Serves the pages from `start` to `stop`; with `secure_port` 0 it serves nothing, as kube-scheduler."""
 
     def __init__(
@@ -94,7 +105,7 @@ class Server:
         self._ended = asyncio.Event()
         settings = self._settings
         runner = web.AppRunner(
-            create_app(self._source, self._gate),
+            _create_app(self._source, self._gate),
             handle_signals=False,
             access_log=None,
             shutdown_timeout=1.0,
@@ -123,3 +134,112 @@ class Server:
                 certificate.reload_if_changed()
             else:
                 return
+
+
+def _create_app(source: PageSource, gate: Gate) -> web.Application:
+    """Return the application with all pages, each behind the gate."""
+    app = web.Application(middlewares=[guarded(gate), _explain_refusals], client_max_size=1 << 16)
+    app.on_response_prepare.append(_add_headers)
+    health_metrics = HealthMetrics()
+
+    async def slis(_: web.Request) -> web.Response:
+        return web.Response(body=render(health_metrics.registry), headers={"Content-Type": CONTENT_TYPE})
+
+    async def permit(request: web.Request) -> web.Response:
+        call = await calls.read_call(request)
+        if isinstance(call, web.Response):
+            return call
+        waiting = await _answer(request, source.permit(call))
+        return waiting if isinstance(waiting, web.Response) else calls.answer(call, waiting)
+
+    app.router.add_post(calls.PATH, permit)
+    app.router.add_get(_SLIS_PATH, slis)
+    for kind in PAGES:
+        app.router.add_get(kind.path, _page_handler(source, kind))
+    for name in HEALTH_KINDS:
+        app.router.add_get(f"/{name}", _health_handler(source, name, health_metrics))
+    return app
+
+
+def _page_handler(source: PageSource, kind: type[RoutedPage[Any, Any]]) -> _Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        page = kind.read(request.query)
+        body = await _answer(request, source.fill(page), page.limit_s)
+        if isinstance(body, web.Response):
+            return body
+        headers = {"Content-Type": page.content_type}
+        if isinstance(body, bytes):
+            return web.Response(body=body, headers=headers)
+        return await _send_pieces(request, body, headers)
+
+    return handle
+
+
+async def _send_pieces(request: web.Request, pieces: Sequence[bytes], headers: Mapping[str, str]) -> web.StreamResponse:
+    """Send a page that may be 100 MB, compressed for who takes that."""
+    response = web.StreamResponse(headers=headers)
+    response.enable_compression()
+    await response.prepare(request)
+    for piece in pieces if request.method == "GET" else ():
+        await response.write(piece)
+    await response.write_eof()
+    return response
+
+
+def _health_handler(source: PageSource, kind: str, metrics: HealthMetrics) -> _Handler:
+    async def handle(request: web.Request) -> web.Response:
+        checks = await _answer(request, source.fill(HealthPage(HealthQuery(kind))))
+        if isinstance(checks, web.Response):
+            metrics.unanswered(kind)
+            return checks
+        for check in checks:
+            metrics.observe(check.name, kind, check.ok)
+        return _text(*told(kind, checks, is_verbose="verbose" in request.query))
+
+    return handle
+
+
+async def _answer(
+    request: web.Request, question: Coroutine[Any, Any, T], limit_s: float = ANSWER_LIMIT_S
+) -> T | web.Response:
+    """Return the source's answer, or a page that says why there is none."""
+    path, task = request.path, asyncio.ensure_future(question)
+    # Not wait_for: it waits for the cancelled question to end, which a stuck one doesn't.
+    done, _ = await asyncio.wait([task], timeout=limit_s)
+    if not done:
+        task.cancel()
+        _log.warning("no answer for a page in time", extra={"page": path, "limit_s": limit_s})
+        return _text(f"{path}: no answer in {limit_s:g} s\n", 503)
+    error = asyncio.CancelledError() if task.cancelled() else task.exception()
+    if isinstance(error, PageRefused):
+        raise error
+    if error is not None:
+        _log.error("a page failed", extra={"page": path}, exc_info=error)
+        return _text(f"{path}: failed with {type(error).__name__}; the log says more\n", 500)
+    return task.result()
+
+
+@web.middleware
+async def _explain_refusals(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except PageRefused as refusal:
+        return _text(f"{request.path}: {refusal}\n", refusal.status)
+    except web.HTTPMethodNotAllowed as refusal:
+        allowed = ", ".join(sorted(refusal.allowed_methods))
+        response = _text(f"{request.path}: {request.method} is not allowed here. Use {allowed}\n", 405)
+        response.headers["Allow"] = allowed
+        return response
+    except web.HTTPNotFound:
+        paths = sorted([*(f"/{name}" for name in HEALTH_KINDS), _SLIS_PATH, *(page.path for page in PAGES)])
+        return _text(f"no such page. Pages: {' '.join(paths)}\n", 404)
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Cache-Control"] = "no-cache, private"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Server"] = "vane"
+
+
+def _text(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status)

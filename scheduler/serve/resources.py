@@ -6,15 +6,17 @@ Source: kube-scheduler v1.37 metrics/resources/resources.go (behaviour).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Self
 
 import msgspec
 
 from scheduler.errors import InvalidObjectError
-from scheduler.loop.pages.pod_listing import NO_PODS, ContainerFigures, PodFigures, SpecFigures
+from scheduler.exposition import CONTENT_TYPE
+from scheduler.loop.pages.resources import ContainerFigures, PodFigures, ResourcesQuery, SpecFigures
 from scheduler.model.objects import Container, Pod, PodSpec, ResourceRequirements
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, Amounts, described_resources
+from scheduler.serve.page import OwnFigures, RoutedPage
 
 _NANO: Final = 10**9
 _SHOWS: Final = (
@@ -30,18 +32,25 @@ _pods: msgspec.msgpack.Decoder[list[PodFigures]] = msgspec.msgpack.Decoder(list[
 _specs: msgspec.msgpack.Decoder[SpecFigures] = msgspec.msgpack.Decoder(SpecFigures)
 
 
-class ResourcesPage:
-    """Made of a PodListing's slices, one after the other; its text is kept in pieces, as it may be 100 MB."""
+class ResourcesPage(RoutedPage[ResourcesQuery, Sequence[bytes]]):
+    """Its text is kept in pieces, as it may be 100 MB."""
 
-    def __init__(self) -> None:
+    path = "/metrics/resources"
+    content_type = CONTENT_TYPE
+    limit_s = 30.0
+    shared_s = 0.0
+
+    def __init__(self, query: ResourcesQuery) -> None:
+        super().__init__(query)
         self._limits: list[bytes] = []
         self._requests: list[bytes] = []
         self._seen: set[tuple[str, str]] = set()
 
-    def add(self, slice_: bytes) -> bool:
-        """Take one slice; return False if it was the one that ends the listing."""
-        if slice_ == NO_PODS:
-            return False
+    @classmethod
+    def read(cls, parameters: Mapping[str, str]) -> Self:
+        return cls(ResourcesQuery())
+
+    def add(self, slice_: bytes) -> None:
         limits: list[str] = []
         requests: list[str] = []
         for pod in _pods.decode(slice_):
@@ -55,10 +64,9 @@ class ResourcesPage:
             limits += [f"kube_pod_resource_limit{labels}{ending}" for ending in limited]
         self._limits.append("".join(limits).encode())
         self._requests.append("".join(requests).encode())
-        return True
 
-    def pieces(self) -> Sequence[bytes]:
-        """Return the page in Prometheus' text format; nothing at all if no Pod has a resource."""
+    def body(self, own: OwnFigures) -> Sequence[bytes]:
+        """Return the pieces in Prometheus' text format; nothing at all if no Pod has a resource."""
         pieces: list[bytes] = []
         for name, samples in (("kube_pod_resource_limit", self._limits), ("kube_pod_resource_request", self._requests)):
             if any(samples):

@@ -19,16 +19,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import msgspec
 import numpy as np
 
-from scheduler.loop.pages.signal_listing import (
-    NO_FIGURES,
-    Fault,
+from scheduler.loop.pages.signals import (
     Figures,
     LearnedFigures,
+    ListingFault,
     NodeFigures,
     RuleFigures,
     SignalFigures,
@@ -38,10 +37,10 @@ from scheduler.loop.pages.signal_listing import (
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
+from scheduler.serve.page import OwnFigures, PageRefused, RoutedPage
 from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.problems import MissingReason, problems_of, words_of
 
-PATH: Final = "/signals"
 MAX_LIMIT: Final = 5_000
 """As many of one signal take the deciding thread 2 ms a slice."""
 
@@ -52,60 +51,61 @@ _SHOWN_ERROR: Final = 300
 _figures: msgspec.msgpack.Decoder[list[Figures]] = msgspec.msgpack.Decoder(list[Figures])
 
 
-def read_query(asked: Mapping[str, str]) -> SignalsQuery | str:
-    """Return the query, or what is wrong with it."""
-    unknown = sorted(asked.keys() - set(_PARAMETERS))
-    if unknown:
-        return f"unknown parameter {unknown[0]!r}. Use {', '.join(_PARAMETERS)}"
-    signal, node = asked.get("signal", ""), asked.get("node", "")
-    sort, limit = asked.get("sort", Sort.VALUE.value), asked.get("limit", str(_DEFAULT_LIMIT))
-    if signal and node:
-        return "signal and node: use one of them"
-    if sort not in {one.value for one in Sort}:
-        return f"sort: must be {', '.join(Sort)}, got {sort!r}"
-    if not (limit.isascii() and limit.isdigit() and len(limit) <= 9) or int(limit) > MAX_LIMIT:
-        return f"limit: must be from 0 to {MAX_LIMIT}, got {limit!r}"
-    return SignalsQuery(signal, node, Sort(sort), int(limit))
+class SignalsPage(RoutedPage[SignalsQuery, bytes]):
+    """Made of the figures that answer the query, and of what the serving process knows of the signals' queries."""
 
-
-class SignalsPage:
-    """Made of a SignalListing's slices, one after the other, and of what the asking process knows."""
+    path = "/signals"
+    limit_s = 10.0  # of thousands of nodes it is made of many slices, and one page waits for another
 
     def __init__(self, query: SignalsQuery) -> None:
-        self._query = query
+        super().__init__(query)
         self._found: list[Figures] = []
 
-    def add(self, slice_: bytes) -> bool:
-        """Take one slice; return False if it was the one that ends the listing."""
-        if slice_ == NO_FIGURES:
-            return False
-        self._found += _figures.decode(slice_)
-        return True
+    @classmethod
+    def read(cls, parameters: Mapping[str, str]) -> Self:
+        unknown = sorted(parameters.keys() - set(_PARAMETERS))
+        if unknown:
+            raise PageRefused(f"unknown parameter {unknown[0]!r}. Use {', '.join(_PARAMETERS)}")
+        signal, node = parameters.get("signal", ""), parameters.get("node", "")
+        sort, limit = parameters.get("sort", Sort.VALUE.value), parameters.get("limit", str(_DEFAULT_LIMIT))
+        if signal and node:
+            raise PageRefused("signal and node: use one of them")
+        if sort not in {one.value for one in Sort}:
+            raise PageRefused(f"sort: must be {', '.join(Sort)}, got {sort!r}")
+        if not (limit.isascii() and limit.isdigit() and len(limit) <= 9) or int(limit) > MAX_LIMIT:
+            raise PageRefused(f"limit: must be from 0 to {MAX_LIMIT}, got {limit!r}")
+        return cls(SignalsQuery(signal, node, Sort(sort), int(limit)))
 
-    def body(self, query_health: Mapping[str, QueryHealth]) -> bytes | str:
-        """Return the page as JSON, or that there is no such signal or node; numbers that are not finite are null.
+    def add(self, slice_: bytes) -> None:
+        self._found += _figures.decode(slice_)
+
+    def body(self, own: OwnFigures) -> bytes:
+        """Return the page as JSON; numbers that are not finite are null.
 
         Raises
         ------
+        PageRefused
+            There is no such signal or node.
         RuntimeError
             The listing ended by a fault.
         """
+        query_health = own.query_health()
         signals = {one.name: one for one in self._found if isinstance(one, SignalFigures)}
         for one in self._found:
-            if isinstance(one, Fault):
+            if isinstance(one, ListingFault):
                 raise RuntimeError(one.text)
-        if self._query.signal and self._query.signal not in signals:
-            return f"no signal {self._query.signal!r}; there are {', '.join(signals) or 'none'}"
-        nodes = [entry for entry in self._nodes(signals, query_health)]
-        if self._query.node and not nodes and any(one.n_nodes for one in signals.values()):
-            return f"no node {self._query.node!r}"
+        if self.query.signal and self.query.signal not in signals:
+            raise PageRefused(f"no signal {self.query.signal!r}; there are {', '.join(signals) or 'none'}", 404)
+        nodes = list(self._nodes(signals, query_health))
+        if self.query.node and not nodes and any(one.n_nodes for one in signals.values()):
+            raise PageRefused(f"no node {self.query.node!r}", 404)
         page = {
             "signals": [_signal(one, query_health.get(one.name)) for one in signals.values()],
             "rules": [_rule(one) for one in self._found if isinstance(one, RuleFigures)],
             "learned": [_learned(one) for one in self._found if isinstance(one, LearnedFigures)],
             "nodes": nodes,
         }
-        return msgspec.json.encode(page)
+        return msgspec.json.encode(page) + b"\n"
 
     def _nodes(
         self, signals: Mapping[str, SignalFigures], query_health: Mapping[str, QueryHealth]

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.framework.instructions import Notify, Receiver
-from scheduler.loop.messages import Inbox, PermitCalled
+from scheduler.loop.messages import Inbox, PermitCall, PermitCalled
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.settings.settings import ServingSettings, Settings
@@ -130,8 +130,7 @@ def test_a_call_is_carried_to_the_deciding_thread_and_its_answer_back(
         answer = caller.submit(running.call, {"allow": False, "message": "not today"})
         message = running.inbox.take(10.0)
         assert isinstance(message, PermitCalled)
-        assert (message.namespace, message.name) == ("shop", "web")
-        assert (message.allow, message.message) == (False, "not today")
+        assert message.call == PermitCall("shop", "web", False, "not today")
         message.reply(waiting)
         assert answer.result(10.0) == status
 

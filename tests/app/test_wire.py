@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.app.wire import Ask, FromRefresher, Reply, ToRefresher, Wire
+from scheduler.app.wire import AskPage, FromRefresher, Reply, ToRefresher, Wire
+from scheduler.loop.pages.metrics import MetricsQuery
 from tests.support.waiting import wait_until
 
 OnAsk = Callable[[FromRefresher], None]
@@ -36,12 +37,12 @@ class Ends:
 def test_messages_arrive_in_order_both_ways() -> None:
     ends = Ends()
     for number in range(100):
-        ends.theirs.send(Ask(number, "metrics"))
+        ends.theirs.send(AskPage(number, MetricsQuery()))
         ends.ours.send(Reply(number, b"x" * 10_000))
 
     wait_until(lambda: len(ends.asked) == len(ends.replied) == 100, 5.0, "all messages")
 
-    assert ends.asked == [Ask(number, "metrics") for number in range(100)]
+    assert ends.asked == [AskPage(number, MetricsQuery()) for number in range(100)]
     ends.ours.close()
 
 
@@ -61,7 +62,7 @@ def test_a_fault_in_what_receives_ends_the_wire_loudly(caplog: pytest.LogCapture
         raise ZeroDivisionError
 
     ends = Ends(fail)
-    ends.theirs.send(Ask(1, "metrics"))
+    ends.theirs.send(AskPage(1, MetricsQuery()))
 
     assert ends.ours_closed.wait(5.0)
     assert ends.theirs_closed.wait(5.0)

@@ -18,8 +18,8 @@ from scheduler.cli import top_client as top_reading
 from scheduler.cli.main import main
 from scheduler.cli.top import Options, run_top
 from scheduler.cli.top_client import SELF_SIGNED_NOTE, is_loopback
-from scheduler.loop.pages.signal_listing import SignalsQuery, Sort
-from scheduler.serve.http import Server
+from scheduler.loop.pages.signals import SignalsQuery, Sort
+from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.serve.test_access import ScriptedReviews
@@ -128,7 +128,7 @@ class Top:
 
 
 @pytest.fixture
-def top(server: Server, source: Source) -> Top:
+def top(server: PageServer, source: Source) -> Top:
     source.signals_page = json.dumps(PAGE).encode()
     source.nodes = {"b"}
     return Top(server.url)
@@ -298,7 +298,7 @@ def test_a_reader_that_has_read_enough_is_no_fault(top: Top, source: Source) -> 
 
 
 @pytest.fixture
-def signed(tmp_path: Path, source: Source) -> Iterator[tuple[Server, Path]]:
+def signed(tmp_path: Path, source: Source) -> Iterator[tuple[PageServer, Path]]:
     """A server with a certificate of an authority, and the file of that."""
     authority = CertificateAuthority()
     certificate, key = authority.issue_server(["localhost"], ["127.0.0.1"])
@@ -306,13 +306,13 @@ def signed(tmp_path: Path, source: Source) -> Iterator[tuple[Server, Path]]:
     for file, content in zip(files, (authority.pem, certificate, key), strict=True):
         file.write_bytes(content)
     settings = ServingSettings(secure_port=free_port(), tls_cert_file=files[1], tls_private_key_file=files[2])
-    server = Server(settings, source)
+    server = PageServer(settings, source)
     server.start()
     yield server, files[0]
     server.stop()
 
 
-def test_a_certificate_of_an_unknown_authority_is_not_taken(signed: tuple[Server, Path], source: Source) -> None:
+def test_a_certificate_of_an_unknown_authority_is_not_taken(signed: tuple[PageServer, Path], source: Source) -> None:
     source.signals_page = json.dumps(PAGE).encode()
     server, authority = signed
     top = Top(server.url)
@@ -347,7 +347,7 @@ def test_a_file_without_a_token_is_told(top: Top, tmp_path: Path, content: str |
 
 def test_a_server_elsewhere_wants_a_token_that_may_read(tmp_path: Path, source: Source) -> None:
     address = own_address()
-    server = Server(ServingSettings(bind_address=address, secure_port=free_port()), source, ScriptedReviews())
+    server = PageServer(ServingSettings(bind_address=address, secure_port=free_port()), source, ScriptedReviews())
     server.start()
     try:
         top = Top(server.url)

@@ -71,12 +71,12 @@ def test_what_cannot_be_read_takes_its_older_version_along(harness: Harness) -> 
 
     router.changed("CSINode", "MODIFIED", broken("CSINode", name="n"), 0.0)
     assert cache.state.catalog.get(CSINode, "n") is None
-    assert 'vane_unreadable_objects{kind="CSINode"} 1.0' in harness.loop_page("metrics")
+    assert 'vane_unreadable_objects{kind="CSINode"} 1.0' in harness.metrics_page()
 
     router.changed("CSINode", "MODIFIED", object_of("CSINode", {"metadata": {"name": "n"}}), 0.0)
     assert cache.state.catalog.get(CSINode, "n") is not None
     harness.now_s += 2
-    assert 'vane_unreadable_objects{kind="CSINode"} 0.0' in harness.loop_page("metrics")
+    assert 'vane_unreadable_objects{kind="CSINode"} 0.0' in harness.metrics_page()
 
 
 def test_one_without_metadata_is_not_even_set_aside() -> None:

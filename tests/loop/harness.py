@@ -35,7 +35,9 @@ from scheduler.loop.cycle_observer import CycleObserver
 from scheduler.loop.failure import FailureHandler
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
+from scheduler.loop.pages.metrics import MetricsQuery
 from scheduler.loop.pages.pages import Pages
+from scheduler.loop.pages.query import ListingQuery, PageQuery
 from scheduler.loop.preemptions import Preemptions
 from scheduler.loop.record_ring import RecordRing
 from scheduler.loop.rule_updates.verdicts import Verdicts
@@ -204,8 +206,18 @@ class Harness:
         """Return Pod name -> node of all binds asked for and not settled yet."""
         return {bind.pod.name: bind.node_name for bind in self.binder.binds}
 
-    def loop_page(self, what: str) -> str:
-        """Return a page as the HTTP side would get it."""
-        pages: list[bytes] = []
-        self.loop.apply(PageAsked(what, pages.append))
-        return pages[0].decode()
+    def page(self, query: PageQuery, *, goes_on: bool = False) -> bytes:
+        """Return an answer as the HTTP side would get it."""
+        said: list[bytes] = []
+        self.loop.apply(PageAsked(query, said.append, goes_on))
+        return said[0]
+
+    def listing(self, query: ListingQuery) -> list[bytes]:
+        """Return all slices of an answer."""
+        slices = [self.page(query)]
+        while slices[-1]:
+            slices.append(self.page(query, goes_on=True))
+        return slices[:-1]
+
+    def metrics_page(self) -> str:
+        return b"".join(self.listing(MetricsQuery())).decode()

@@ -20,7 +20,7 @@ import pytest
 from scheduler.evaluator.evaluate import evaluate
 from scheduler.evaluator.store import SeriesStore
 from scheduler.evaluator.values import Vector
-from scheduler.loop.pages.signal_listing import Figures, LearnedFigures, SignalListing, SignalsQuery
+from scheduler.loop.pages.signals import Figures, LearnedFigures, SignalListing, SignalsQuery
 from scheduler.model.pods import PodInfo
 from scheduler.model.views import NodeView
 from scheduler.rules.reading import read_column

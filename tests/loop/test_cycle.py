@@ -236,4 +236,4 @@ def test_every_decision_leaves_a_record_whose_parts_add_up(harness: Harness) -> 
 
 def _page(harness: Harness) -> str:
     harness.now_s += 2
-    return harness.loop_page("metrics")
+    return harness.metrics_page()

@@ -42,7 +42,7 @@ def harness() -> Harness:
 def points(harness: Harness) -> dict[tuple[str, str], int]:
     """Return how often each of the points of `decide` ended with which status."""
     pattern = r'extension_point_duration_seconds_count\{extension_point="(\w+)",profile="vane",status="(\w+)"\} (\d+)'
-    found = re.findall(pattern, harness.loop_page("metrics"))
+    found = re.findall(pattern, harness.metrics_page())
     decided = ("PreFilter", "Filter", "PostFilter", "PreScore", "Score")
     return {(point, status): int(count) for point, status, count in found if point in decided}
 
@@ -68,7 +68,7 @@ def test_evaluations_are_counted_for_every_attempt_and_durations_for_one_in_ten(
         harness.see(make_pod(f"p{i}", cpu="10m"))
     harness.run()
     for _ in range(2):  # the page does not count them twice
-        page = harness.loop_page("metrics")
+        page = harness.metrics_page()
         for point in ("Filter", "Score"):
             labels = f'extension_point="{point}",plugin="Fragile",profile="vane"'
             assert f"scheduler_plugin_evaluation_total{{{labels}}} 20.0" in page
@@ -80,4 +80,4 @@ def test_a_plugin_that_raised_is_timed_as_failed(harness: Harness) -> None:
     harness.see(make_pod("filter", cpu="1"))
     harness.run()
     labels = 'extension_point="Filter",plugin="Fragile",status="Error"'
-    assert f"scheduler_plugin_execution_duration_seconds_count{{{labels}}} 1.0" in harness.loop_page("metrics")
+    assert f"scheduler_plugin_execution_duration_seconds_count{{{labels}}} 1.0" in harness.metrics_page()

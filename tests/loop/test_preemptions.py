@@ -168,6 +168,6 @@ def test_preempting_is_counted(harness: Harness) -> None:
     harness.see(big())
     harness.run()
 
-    page = harness.loop_page("metrics")
+    page = harness.metrics_page()
     assert "scheduler_preemption_attempts_total 1.0" in page
     assert "scheduler_preemption_victims_sum 2.0" in page

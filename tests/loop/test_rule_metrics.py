@@ -36,7 +36,7 @@ def harness() -> Harness:
 
 
 def by_rule(harness: Harness, metric: str) -> dict[str, float]:
-    found = re.findall(rf'^{metric}{{rule="([^"]+)"}} (\S+)$', harness.loop_page("metrics"), re.M)
+    found = re.findall(rf'^{metric}{{rule="([^"]+)"}} (\S+)$', harness.metrics_page(), re.M)
     return {rule: float(value) for rule, value in found}
 
 
@@ -96,14 +96,14 @@ def test_a_rule_that_is_gone_leaves_nothing(harness: Harness) -> None:
     harness.see(make_pod("plain"))
     harness.run()
     harness.load_rules(SIGNALS, generation=2)
-    page = harness.loop_page("metrics")
+    page = harness.metrics_page()
     assert not re.findall(r"^vane_rule_\w+\{.*", page, re.M)
 
 
 def test_the_page_says_how_old_a_sample_may_get(harness: Harness) -> None:
-    assert 'vane_signal_max_age_seconds{signal="use"} 40.0' in harness.loop_page("metrics")
+    assert 'vane_signal_max_age_seconds{signal="use"} 40.0' in harness.metrics_page()
 
 
 def test_conflicts_stand_at_zero_before_the_first(harness: Harness) -> None:
-    kinds = re.findall(r'vane_bind_conflicts_total\{kind="(\w+)"\} 0.0', harness.loop_page("metrics"))
+    kinds = re.findall(r'vane_bind_conflicts_total\{kind="(\w+)"\} 0.0', harness.metrics_page())
     assert sorted(kinds) == ["deleted", "gated", "other_node", "same_node"]

@@ -102,7 +102,7 @@ def schedule_wave(harness: Harness, first: int) -> None:
 
 
 def page(harness: Harness, refresher: bytes) -> bytes:
-    return merge({"deciding": harness.loop_page("metrics").encode(), "refresher": refresher})
+    return merge({"deciding": harness.metrics_page().encode(), "refresher": refresher})
 
 
 def series(page: bytes) -> set[str]:

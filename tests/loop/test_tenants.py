@@ -155,19 +155,19 @@ def test_figures_that_cannot_be_read_are_counted_and_logged_once(
         harness.loop.apply(Changed("Node", "MODIFIED", node("a", "two")))
     (told,) = [record.message for record in caplog.records if "counts with what it advertises" in record.message]
     assert told.startswith(f"node a counts with what it advertises: annotation {ANNOTATION}: ")
-    assert 'vane_unreadable_objects{kind="RealAllocatable"} 1.0' in harness.loop_page("metrics")
+    assert 'vane_unreadable_objects{kind="RealAllocatable"} 1.0' in harness.metrics_page()
 
     ask(harness, "4")
     assert harness.placed() == {"web": "a"}
 
     harness.loop.apply(Changed("Node", "MODIFIED", node("a")))
-    assert 'vane_unreadable_objects{kind="RealAllocatable"} 0.0' in harness.loop_page("metrics")
+    assert 'vane_unreadable_objects{kind="RealAllocatable"} 0.0' in harness.metrics_page()
 
 
 def test_refusals_are_counted_by_tenant_as_by_rule(harness: Harness) -> None:
     ask(harness)
 
-    page = harness.loop_page("metrics")
+    page = harness.metrics_page()
 
     assert 'vane_rule_refusals_total{rule="tenant shop"} 1.0' in page
-    assert harness.loop_page("metrics") == page
+    assert harness.metrics_page() == page

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scheduler.serve.http import Server
+from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.support.ports import free_port
@@ -16,8 +16,8 @@ def source() -> Source:
 
 
 @pytest.fixture
-def server(source: Source) -> Iterator[Server]:
-    server = Server(ServingSettings(secure_port=free_port()), source)
+def server(source: Source) -> Iterator[PageServer]:
+    server = PageServer(ServingSettings(secure_port=free_port()), source)
     server.start()
     yield server
     server.stop()

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from typing import Any
 
-from scheduler.loop.pages.signal_listing import SignalsQuery
-from scheduler.serve.calls import PermitCall
-from scheduler.serve.decisions import DecisionsQuery
-from scheduler.serve.pages import Check
+from scheduler.loop.messages import PermitCall
+from scheduler.loop.pages.decisions import DecisionsQuery
+from scheduler.loop.pages.metrics import MetricsQuery
+from scheduler.loop.pages.pages import HealthQuery
+from scheduler.loop.pages.resources import ResourcesQuery
+from scheduler.loop.pages.signals import SignalsQuery
+from scheduler.serve.health import Check
+from scheduler.serve.page import AnsweredPage, PageRefused
 
 
 class Source:
@@ -18,45 +22,42 @@ class Source:
         self.pieces: list[bytes] = []
         self.asked: list[str] = []
         self.queries: list[DecisionsQuery] = []
-        self.signals_page = b'{"signals":[]}'
+        self.signals_page = b'{"signals":[]}\n'
         self.nodes: set[str] = set()
         self.signal_queries: list[SignalsQuery] = []
         self.calls: list[PermitCall] = []
         self.waiting: bool | None = True
 
-    async def metrics(self) -> bytes:
-        if self.page is None:
-            await _stuck()
-        if isinstance(self.page, BaseException):
-            raise self.page
-        return self.page or b""
-
-    async def resources(self) -> Sequence[bytes]:
-        return self.pieces
-
-    async def health(self, kind: str) -> Sequence[Check]:
-        self.asked.append(kind)
-        if self.checks is None:
-            await _stuck()
-        if isinstance(self.checks, BaseException):
-            raise self.checks
-        return self.checks or []
-
-    async def decisions(self, asked: DecisionsQuery) -> bytes:
-        self.queries.append(asked)
-        return b'{"next":7,"decisions":[]}'
-
-    async def signals(self, asked: SignalsQuery) -> bytes | str:
-        self.signal_queries.append(asked)
-        if asked.node and asked.node not in self.nodes:
-            return f"no node {asked.node!r}"
-        return self.signals_page
+    async def fill(self, page: AnsweredPage[Any, Any]) -> Any:
+        match page.query:
+            case MetricsQuery():
+                return await _told(self.page)
+            case ResourcesQuery():
+                return self.pieces
+            case HealthQuery(kind=kind):
+                self.asked.append(kind)
+                return await _told(self.checks)
+            case DecisionsQuery() as query:
+                self.queries.append(query)
+                return b'{"next":7,"decisions":[]}\n'
+            case SignalsQuery() as query:
+                self.signal_queries.append(query)
+                if query.node and query.node not in self.nodes:
+                    raise PageRefused(f"no node {query.node!r}", 404)
+                return self.signals_page
+        raise AssertionError(f"nobody asks {page.query}")
 
     async def permit(self, call: PermitCall) -> bool:
         self.calls.append(call)
-        if self.waiting is None:
-            await _stuck()
-        return bool(self.waiting)
+        return bool(await _told(self.waiting))
+
+
+async def _told(answer: object | BaseException | None) -> Any:
+    if answer is None:
+        await _stuck()
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
 
 
 async def _stuck() -> None:

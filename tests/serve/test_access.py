@@ -13,7 +13,7 @@ import pytest
 
 from scheduler.errors import VaneError
 from scheduler.kube.reviews import Caller
-from scheduler.serve.http import Server
+from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.serve.test_http import any_certificate
@@ -58,15 +58,15 @@ def reviews() -> ScriptedReviews:
 
 
 @pytest.fixture
-def server(reviews: ScriptedReviews) -> Iterator[Server]:
-    server = Server(ServingSettings(secure_port=free_port(), bind_address="0.0.0.0"), Source(), reviews)
+def server(reviews: ScriptedReviews) -> Iterator[PageServer]:
+    server = PageServer(ServingSettings(secure_port=free_port(), bind_address="0.0.0.0"), Source(), reviews)
     server.start()
     yield server
     server.stop()
 
 
 def ask(
-    server: Server, path: str, token: str | None = None, method: str = "GET", host: str = "", scheme: str = "Bearer"
+    server: PageServer, path: str, token: str | None = None, method: str = "GET", host: str = "", scheme: str = "Bearer"
 ) -> Answered:
     port = int(server.url.rpartition(":")[2])
     connection = HTTPSConnection(host or own_address(), port, timeout=10, context=any_certificate())
@@ -79,7 +79,7 @@ def ask(
         connection.close()
 
 
-def test_probes_are_open_and_this_machine_is_trusted(server: Server, reviews: ScriptedReviews) -> None:
+def test_probes_are_open_and_this_machine_is_trusted(server: PageServer, reviews: ScriptedReviews) -> None:
     for path in ("/livez", "/readyz", "/healthz"):
         assert ask(server, path).status == 200
     for path in ("/metrics", "/decisions", "/metrics/resources"):
@@ -92,13 +92,13 @@ def test_probes_are_open_and_this_machine_is_trusted(server: Server, reviews: Sc
     ("token", "scheme"),
     [(None, "Bearer"), ("unknown", "Bearer"), ("scraper", "Basic"), ("", "Bearer")],
 )
-def test_who_brings_no_token_that_is_known_is_asked_for_one(server: Server, token: str | None, scheme: str) -> None:
+def test_who_brings_no_token_that_is_known_is_asked_for_one(server: PageServer, token: str | None, scheme: str) -> None:
     for path, method in (("/metrics", "GET"), ("/decisions", "GET"), ("/permit/shop/web", "POST"), ("/nowhere", "GET")):
         answer = ask(server, path, token, method, scheme=scheme)
         assert (answer.status, answer.challenge) == (401, 'Bearer realm="vane"')
 
 
-def test_who_is_known_may_do_what_was_granted(server: Server) -> None:
+def test_who_is_known_may_do_what_was_granted(server: PageServer) -> None:
     assert ask(server, "/metrics", "scraper").status == 200
     assert ask(server, "/metrics", "scraper", "HEAD").status == 200
     answer = ask(server, "/metrics", "stranger")
@@ -108,7 +108,7 @@ def test_who_is_known_may_do_what_was_granted(server: Server) -> None:
     assert ask(server, "/permit/shop/web", "scraper", "POST").status == 403
 
 
-def test_an_answer_is_gone_by_for_a_while(server: Server, reviews: ScriptedReviews) -> None:
+def test_an_answer_is_gone_by_for_a_while(server: PageServer, reviews: ScriptedReviews) -> None:
     for _ in range(5):
         ask(server, "/metrics", "scraper")
         ask(server, "/metrics", "stranger")
@@ -117,7 +117,7 @@ def test_an_answer_is_gone_by_for_a_while(server: Server, reviews: ScriptedRevie
     )
 
 
-def test_many_who_wait_ask_once(server: Server, reviews: ScriptedReviews) -> None:
+def test_many_who_wait_ask_once(server: PageServer, reviews: ScriptedReviews) -> None:
     together = threading.Barrier(2)
     reviews.wait = together.wait
     with ThreadPoolExecutor(8) as pool:
@@ -128,7 +128,7 @@ def test_many_who_wait_ask_once(server: Server, reviews: ScriptedReviews) -> Non
     assert set(reviews.asked.values()) == {1}
 
 
-def test_nobody_is_let_in_while_the_api_server_is_silent(server: Server, reviews: ScriptedReviews) -> None:
+def test_nobody_is_let_in_while_the_api_server_is_silent(server: PageServer, reviews: ScriptedReviews) -> None:
     reviews.is_down = True
     answer = ask(server, "/metrics", "scraper")
     assert answer.status == 500
@@ -141,7 +141,7 @@ def test_nobody_is_let_in_while_the_api_server_is_silent(server: Server, reviews
 @pytest.mark.parametrize("is_open", [True, False])
 def test_reads_can_be_open_to_all_but_calls_never(is_open: bool) -> None:
     settings = ServingSettings(secure_port=free_port(), bind_address="0.0.0.0", unauthenticated_metrics=is_open)
-    server = Server(settings, Source())
+    server = PageServer(settings, Source())
     server.start()
     try:
         assert ask(server, "/metrics").status == (200 if is_open else 401)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from scheduler.serve.calls import MAX_MESSAGE, PermitCall
-from scheduler.serve.http import Server
+from scheduler.loop.messages import PermitCall
+from scheduler.serve.calls import MAX_MESSAGE
+from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.serve.test_http import any_certificate, request
@@ -25,16 +26,20 @@ class Answered(NamedTuple):
 
 
 @pytest.fixture
-def server(source: Source) -> Iterator[Server]:
+def server(source: Source) -> Iterator[PageServer]:
     settings = ServingSettings(secure_port=free_port(), bind_address="0.0.0.0")
-    server = Server(settings, source)
+    server = PageServer(settings, source)
     server.start()
     yield server
     server.stop()
 
 
 def call(
-    server: Server, body: object, path: str = "/permit/shop/web-1", content_type: str = JSON, host: str = "127.0.0.1"
+    server: PageServer,
+    body: object,
+    path: str = "/permit/shop/web-1",
+    content_type: str = JSON,
+    host: str = "127.0.0.1",
 ) -> Answered:
     port = int(server.url.rpartition(":")[2])
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -47,7 +52,7 @@ def call(
         connection.close()
 
 
-def test_a_pod_that_waits_is_set_free(server: Server, source: Source) -> None:
+def test_a_pod_that_waits_is_set_free(server: PageServer, source: Source) -> None:
     assert call(server, {"allow": True}) == (200, {"waiting": True})
     assert call(server, {"allow": False, "message": "not today"}) == (200, {"waiting": True})
     assert call(server, {"allow": False}, content_type="application/json; charset=utf-8").status == 200
@@ -58,7 +63,7 @@ def test_a_pod_that_waits_is_set_free(server: Server, source: Source) -> None:
     ]
 
 
-def test_a_pod_that_does_not_wait(server: Server, source: Source) -> None:
+def test_a_pod_that_does_not_wait(server: PageServer, source: Source) -> None:
     source.waiting = False
     message = "no Pod shop/web-1 waits here; of several replicas only the leader knows those that do"
     assert call(server, {"allow": True}) == (404, {"waiting": False, "message": message})
@@ -81,14 +86,14 @@ def test_a_pod_that_does_not_wait(server: Server, source: Source) -> None:
         ),
     ],
 )
-def test_bad_input_is_told_and_changes_nothing(server: Server, source: Source, body: object, words: str) -> None:
+def test_bad_input_is_told_and_changes_nothing(server: PageServer, source: Source, body: object, words: str) -> None:
     status, answer = call(server, body)
     assert status == 400
     assert words in answer["message"]
     assert source.calls == []
 
 
-def test_a_form_of_some_web_page_is_refused(server: Server, source: Source) -> None:
+def test_a_form_of_some_web_page_is_refused(server: PageServer, source: Source) -> None:
     for content_type in ("text/plain", "application/x-www-form-urlencoded", ""):
         status, answer = call(server, {"allow": True}, content_type=content_type)
         assert status == 415
@@ -98,7 +103,7 @@ def test_a_form_of_some_web_page_is_refused(server: Server, source: Source) -> N
 
 def test_other_methods_and_places(source: Source) -> None:
     path = "/permit/shop/web-1"
-    local = Server(ServingSettings(secure_port=free_port()), source)
+    local = PageServer(ServingSettings(secure_port=free_port()), source)
     local.start()
     try:
         answer = request(local, path)
@@ -110,7 +115,7 @@ def test_other_methods_and_places(source: Source) -> None:
     assert source.calls == []
 
 
-def test_a_deciding_thread_that_does_not_answer(server: Server, source: Source) -> None:
+def test_a_deciding_thread_that_does_not_answer(server: PageServer, source: Source) -> None:
     source.waiting = None
     connection = HTTPSConnection("127.0.0.1", int(server.url.rpartition(":")[2]), timeout=10, context=any_certificate())
     connection.request("POST", "/permit/shop/web-1", b'{"allow": true}', {"Content-Type": JSON})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.serve.decisions import MAX_LIMIT, DecisionsQuery
-from scheduler.serve.http import Server
+from scheduler.loop.pages.decisions import DecisionsQuery
+from scheduler.serve.decisions import MAX_LIMIT
+from scheduler.serve.http import PageServer
 from tests.serve.source import Source
 from tests.serve.test_http import request
 
@@ -19,7 +20,9 @@ from tests.serve.test_http import request
         ("?after=123456", DecisionsQuery(123456, 20)),
     ],
 )
-def test_the_newest_or_those_after_a_number(server: Server, source: Source, query: str, asked: DecisionsQuery) -> None:
+def test_the_newest_or_those_after_a_number(
+    server: PageServer, source: Source, query: str, asked: DecisionsQuery
+) -> None:
     answer = request(server, f"/decisions{query}")
     assert (answer.status, answer.text) == (200, '{"next":7,"decisions":[]}\n')
     assert answer.headers["Content-Type"] == "application/json"
@@ -38,7 +41,7 @@ def test_the_newest_or_those_after_a_number(server: Server, source: Source, quer
         ("?pod=shop/web", "unknown parameter 'pod'. Use after and limit"),
     ],
 )
-def test_nonsense_is_refused(server: Server, source: Source, query: str, problem: str) -> None:
+def test_nonsense_is_refused(server: PageServer, source: Source, query: str, problem: str) -> None:
     answer = request(server, f"/decisions{query}")
     assert answer.status == 400
     assert problem in answer.text

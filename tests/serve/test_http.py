@@ -16,8 +16,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from scheduler.errors import ConfigError
-from scheduler.serve.http import Server
-from scheduler.serve.pages import ANSWER_LIMIT_S, HEALTH_KINDS, Check
+from scheduler.serve.health import HEALTH_KINDS, Check
+from scheduler.serve.http import PageServer
+from scheduler.serve.page import ANSWER_LIMIT_S
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.support.pki import CertificateAuthority
@@ -44,7 +45,7 @@ class Answer:
 
 
 def request(
-    server: Server,
+    server: PageServer,
     path: str,
     method: str = "GET",
     context: ssl.SSLContext | None = None,
@@ -60,36 +61,36 @@ def request(
         connection.close()
 
 
-def get(server: Server, path: str) -> tuple[int, str]:
+def get(server: PageServer, path: str) -> tuple[int, str]:
     answer = request(server, path)
     return answer.status, answer.text
 
 
 @pytest.mark.parametrize("kind", HEALTH_KINDS)
-def test_health_is_ok_in_one_word(server: Server, source: Source, kind: str) -> None:
+def test_health_is_ok_in_one_word(server: PageServer, source: Source, kind: str) -> None:
     assert get(server, f"/{kind}") == (200, "ok")
     assert source.asked == [kind]
 
 
-def test_verbose_health_lists_the_checks(server: Server, source: Source) -> None:
+def test_verbose_health_lists_the_checks(server: PageServer, source: Source) -> None:
     source.checks = [Check("ping", True, ""), Check("watches", True, "5 of 5")]
     assert get(server, "/readyz?verbose") == (200, "[+]ping ok\n[+]watches ok\nreadyz check passed\n")
 
 
-def test_failing_health_says_which_check_and_why(server: Server, source: Source) -> None:
+def test_failing_health_says_which_check_and_why(server: PageServer, source: Source) -> None:
     source.checks = [Check("ping", True, ""), Check("watches", False, "pods are not listed yet")]
     expected = "[+]ping ok\n[-]watches failed: pods are not listed yet\nlivez check failed\n"
     assert get(server, "/livez") == (500, expected)
 
 
-def test_metrics_come_as_they_are(server: Server) -> None:
+def test_metrics_come_as_they_are(server: PageServer) -> None:
     response = request(server, "/metrics")
     assert response.status == 200
     assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert get(server, "/metrics") == (200, "# TYPE a gauge\na 1.0\n")
 
 
-def test_a_failing_source_is_a_page_and_not_the_end(server: Server, source: Source) -> None:
+def test_a_failing_source_is_a_page_and_not_the_end(server: PageServer, source: Source) -> None:
     source.page = RuntimeError("secret detail")
     assert get(server, "/metrics") == (500, "/metrics: failed with RuntimeError; the log says more\n")
     source.page = asyncio.CancelledError()
@@ -100,7 +101,7 @@ def test_a_failing_source_is_a_page_and_not_the_end(server: Server, source: Sour
     assert get(server, "/metrics") == (200, "a 2\n")
 
 
-def test_a_stuck_source_is_given_up_and_hinders_no_other(server: Server, source: Source) -> None:
+def test_a_stuck_source_is_given_up_and_hinders_no_other(server: PageServer, source: Source) -> None:
     source.page = None
     answers: list[tuple[int, str]] = []
     thread = threading.Thread(target=lambda: answers.append(get(server, "/metrics")))
@@ -112,7 +113,7 @@ def test_a_stuck_source_is_given_up_and_hinders_no_other(server: Server, source:
     assert ANSWER_LIMIT_S <= time.monotonic() - before < ANSWER_LIMIT_S + 2
 
 
-def test_every_answer_of_a_check_is_on_the_slis_page(server: Server, source: Source) -> None:
+def test_every_answer_of_a_check_is_on_the_slis_page(server: PageServer, source: Source) -> None:
     assert "{" not in get(server, "/metrics/slis")[1]
     source.checks = [Check("ping", True, ""), Check("watches", False, "not listed yet")]
     for page in ("readyz", "readyz", "livez"):
@@ -139,7 +140,7 @@ def test_every_answer_of_a_check_is_on_the_slis_page(server: Server, source: Sou
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_a_page_in_pieces_arrives_whole(server: Server, source: Source, encoding: str) -> None:
+def test_a_page_in_pieces_arrives_whole(server: PageServer, source: Source, encoding: str) -> None:
     source.pieces = [b"# TYPE a gauge\n", b"a 1.0\n" * 100_000, b"b 2.0\n"]
     response = request(server, "/metrics/resources", headers={"Accept-Encoding": encoding})
     assert response.headers.get("Content-Encoding", "identity") == encoding
@@ -149,7 +150,7 @@ def test_a_page_in_pieces_arrives_whole(server: Server, source: Source, encoding
     assert request(server, "/metrics/resources", "HEAD").status == 200
 
 
-def test_other_pages_and_methods_are_refused_clearly(server: Server) -> None:
+def test_other_pages_and_methods_are_refused_clearly(server: PageServer) -> None:
     assert get(server, "/nothing?x=<b>") == (
         404,
         "no such page. Pages: /decisions /healthz /livez /metrics /metrics/resources /metrics/slis /readyz /signals\n",
@@ -160,19 +161,19 @@ def test_other_pages_and_methods_are_refused_clearly(server: Server) -> None:
     assert request(server, "/livez", "HEAD").status == 200
 
 
-def test_answers_are_not_stored_and_name_no_software(server: Server) -> None:
+def test_answers_are_not_stored_and_name_no_software(server: PageServer) -> None:
     headers = request(server, "/livez").headers
     assert headers["Cache-Control"] == "no-cache, private"
     assert headers["X-Content-Type-Options"] == "nosniff"
     assert headers["Server"] == "vane"
 
 
-def test_plain_http_is_not_answered(server: Server) -> None:
+def test_plain_http_is_not_answered(server: PageServer) -> None:
     with pytest.raises(OSError, match=r"."):
         urllib.request.urlopen(server.url.replace("https", "http") + "/livez", timeout=5)
 
 
-def test_old_tls_is_refused(server: Server) -> None:
+def test_old_tls_is_refused(server: PageServer) -> None:
     context = any_certificate()
     context.set_ciphers("DEFAULT:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
@@ -188,7 +189,7 @@ def test_old_tls_is_refused(server: Server) -> None:
 
 def test_the_self_signed_certificate_holds_for_this_host(source: Source) -> None:
     settings = ServingSettings(secure_port=free_port())
-    server = Server(settings, source)
+    server = PageServer(settings, source)
     server.start()
     try:
         pem = ssl.get_server_certificate(("127.0.0.1", settings.secure_port))
@@ -203,7 +204,7 @@ def test_a_given_certificate_is_used_and_changed_without_a_restart(source: Sourc
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     put(tmp_path, *old.issue_server(["localhost"], ["127.0.0.1"]))
     settings = ServingSettings(secure_port=free_port(), tls_cert_file=certificate, tls_private_key_file=key)
-    server = Server(settings, source, certificate_look_s=0.05)
+    server = PageServer(settings, source, certificate_look_s=0.05)
     server.start()
     try:
         trusts_old, trusts_new = (ssl.create_default_context(cadata=ca.pem.decode()) for ca in (old, new))
@@ -229,16 +230,16 @@ def put(folder: Path, certificate: bytes, key: bytes) -> None:
         scratch.rename(folder / name)
 
 
-def succeeds(server: Server, context: ssl.SSLContext) -> bool:
+def succeeds(server: PageServer, context: ssl.SSLContext) -> bool:
     try:
         return request(server, "/livez", context=context).status == 200
     except ssl.SSLError:
         return False
 
 
-def test_a_port_in_use_is_a_mistake_in_the_settings(server: Server, source: Source) -> None:
+def test_a_port_in_use_is_a_mistake_in_the_settings(server: PageServer, source: Source) -> None:
     port = int(server.url.rpartition(":")[2])
-    second = Server(ServingSettings(secure_port=port), source)
+    second = PageServer(ServingSettings(secure_port=port), source)
     with pytest.raises(ConfigError) as caught:
         second.start()
     assert str(caught.value).startswith(f"--bind-address 127.0.0.1, --secure-port {port}: cannot listen there, got ")
@@ -270,19 +271,19 @@ def test_a_certificate_that_cannot_be_used_is_a_mistake_in_the_settings(
         secure_port=free_port(), tls_cert_file=tmp_path / "tls.crt", tls_private_key_file=tmp_path / "tls.key"
     )
     with pytest.raises(ConfigError, match=r"--tls-cert-file .*: must be a certificate and its key \(PEM\), got "):
-        Server(settings, source).start()
+        PageServer(settings, source).start()
 
 
 def test_port_0_serves_nothing(source: Source) -> None:
     threads = threading.active_count()
-    server = Server(ServingSettings(secure_port=0), source)
+    server = PageServer(ServingSettings(secure_port=0), source)
     server.start()
     assert threading.active_count() == threads
     server.stop()
 
 
 def test_stop_closes_the_port_and_the_thread(source: Source) -> None:
-    server = Server(ServingSettings(secure_port=free_port()), source)
+    server = PageServer(ServingSettings(secure_port=free_port()), source)
     server.start()
     assert get(server, "/livez") == (200, "ok")
     server.stop()
@@ -295,7 +296,7 @@ def test_stop_closes_the_port_and_the_thread(source: Source) -> None:
 def test_ipv6(source: Source) -> None:
     if not Path("/proc/net/if_inet6").exists() or not Path("/proc/net/if_inet6").read_text():
         pytest.skip("this machine has no IPv6")
-    server = Server(ServingSettings(secure_port=free_port(), bind_address="::1"), source)
+    server = PageServer(ServingSettings(secure_port=free_port(), bind_address="::1"), source)
     server.start()
     assert get(server, "/livez") == (200, "ok")
     server.stop()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from scheduler.loop.pages.signal_listing import (
-    NO_FIGURES,
-    Fault,
+from scheduler.loop.pages.signals import (
     Figures,
     LearnedFigures,
+    ListingFault,
     NodeFigures,
     RuleFigures,
     SignalFigures,
@@ -22,7 +21,8 @@ from scheduler.loop.pages.signal_listing import (
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
-from scheduler.serve.http import Server
+from scheduler.serve.http import PageServer
+from scheduler.serve.page import OwnFigures, PageRefused
 from scheduler.serve.signals import MAX_LIMIT, SignalsPage
 from scheduler.signals.answers import Drops, SignalAnswer
 from scheduler.signals.asking.query_health import QueryHealth
@@ -65,14 +65,15 @@ def nodes(**changes: Any) -> NodeFigures:
 VERDICTS = VerdictFigures("hot", bytes([1, 0, 2]), floats(10.0, 50.0, 30.0))
 
 
+def knowing(query_health: Mapping[str, QueryHealth]) -> OwnFigures:
+    return OwnFigures(dict, lambda: query_health)
+
+
 def page(figures: Sequence[Figures], health: QueryHealth | None = None) -> dict[str, Any]:
     made = SignalsPage(SignalsQuery())
     for one in figures:
-        assert made.add(msgspec.msgpack.encode([one]))
-    assert not made.add(NO_FIGURES)
-    body = made.body({} if health is None else {"cpu": health})
-    assert isinstance(body, bytes), body
-    told: dict[str, Any] = msgspec.json.decode(body)
+        made.add(msgspec.msgpack.encode([one]))
+    told: dict[str, Any] = msgspec.json.decode(made.body(knowing({} if health is None else {"cpu": health})))
     return told
 
 
@@ -88,7 +89,9 @@ def answer(**fields: Any) -> SignalAnswer:
         ("?signal=cpu&sort=name&limit=5000", SignalsQuery("cpu", "", Sort.NAME, 5000)),
     ],
 )
-def test_what_is_asked_for_reaches_the_source(server: Server, source: Source, query: str, asked: SignalsQuery) -> None:
+def test_what_is_asked_for_reaches_the_source(
+    server: PageServer, source: Source, query: str, asked: SignalsQuery
+) -> None:
     said = request(server, f"/signals{query}")
     assert (said.status, said.text) == (200, '{"signals":[]}\n')
     assert said.headers["Content-Type"] == "application/json"
@@ -106,14 +109,14 @@ def test_what_is_asked_for_reaches_the_source(server: Server, source: Source, qu
         ("?limit=", "limit: must be from 0"),
     ],
 )
-def test_nonsense_is_refused(server: Server, source: Source, query: str, problem: str) -> None:
+def test_nonsense_is_refused(server: PageServer, source: Source, query: str, problem: str) -> None:
     said = request(server, f"/signals{query}")
     assert said.status == 400
     assert problem in said.text
     assert source.signal_queries == []
 
 
-def test_a_node_that_nobody_knows_is_not_found(server: Server) -> None:
+def test_a_node_that_nobody_knows_is_not_found(server: PageServer) -> None:
     said = request(server, "/signals?node=x")
     assert (said.status, said.text) == (404, "/signals: no node 'x'\n")
 
@@ -220,13 +223,15 @@ def test_what_is_wrong_with_a_signal_is_said_in_words(health: QueryHealth, probl
 def test_what_is_not_known_is_said_and_a_fault_is_raised() -> None:
     made = SignalsPage(SignalsQuery(signal="gpu"))
     made.add(msgspec.msgpack.encode([CPU]))
-    assert made.body({}) == "no signal 'gpu'; there are cpu"
+    with pytest.raises(PageRefused, match="no signal 'gpu'; there are cpu"):
+        made.body(knowing({}))
     made = SignalsPage(SignalsQuery(node="x"))
     made.add(msgspec.msgpack.encode([CPU, nodes(names=[], values=b"", ages_s=b"", inflight=b"")]))
-    assert made.body({}) == "no node 'x'"
-    made.add(msgspec.msgpack.encode([Fault("ValueError: it broke")]))
+    with pytest.raises(PageRefused, match="no node 'x'"):
+        made.body(knowing({}))
+    made.add(msgspec.msgpack.encode([ListingFault("ValueError: it broke")]))
     with pytest.raises(RuntimeError, match="it broke"):
-        made.body({})
+        made.body(knowing({}))
 
 
 def test_what_was_learned_of_a_workload_is_told_with_its_spread() -> None:

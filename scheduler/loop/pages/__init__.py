@@ -1,1 +1,1 @@
-"""What the HTTPS pages need from the deciding thread, answered between two cycles."""
+"""What the HTTPS pages ask of the deciding thread, answered between two cycles: one module for each page."""

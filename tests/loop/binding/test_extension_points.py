@@ -12,7 +12,7 @@ from scheduler.framework.instructions import Instruction, Notify, PatchPod, Rece
 from scheduler.framework.plugin import PostBindPlugin, PreBindPlugin
 from scheduler.framework.status import Status
 from scheduler.kube.election.roll_call import RollCall
-from scheduler.loop.messages import Led, PermitCalled
+from scheduler.loop.messages import Led, PermitCall, PermitCalled
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
@@ -172,8 +172,8 @@ def test_a_waiting_pod_is_sent_back_at_its_deadline(world: World) -> None:
 def test_a_call_decides_over_a_waiting_pod(world: World, allow: bool) -> None:
     world.start("permit-waits")
     replies: list[bool] = []
-    world.harness.loop.apply(PermitCalled("default", "other", allow, "no", replies.append))
-    world.harness.loop.apply(PermitCalled("default", "web", allow, "not today", replies.append))
+    world.harness.loop.apply(PermitCalled(PermitCall("default", "other", allow, "no"), replies.append))
+    world.harness.loop.apply(PermitCalled(PermitCall("default", "web", allow, "not today"), replies.append))
 
     assert replies == [False, True]
     if allow:

@@ -286,7 +286,7 @@ def test_a_conflict_leaves_everything_as_it_was(world: World) -> None:
     assert world.failure() == f"{BINDING}{CONFLICT}"
     assert world.contents() == before
     assert len(world.harness.world.cache.assumed) == 0
-    page = world.harness.loop_page("metrics")
+    page = world.harness.metrics_page()
     assert 'scheduler_volume_scheduling_stage_error_total{operation="bind"} 1.0' in page
 
 

@@ -200,9 +200,7 @@ def test_the_page_of_metrics_is_shown_beside_counts_and_label_matches() -> None:
 """
     harness = harness_of(ONE_EACH + more_rules)
 
-    page = harness.loop_page("metrics")
-    while more := harness.loop_page("metrics, more"):
-        page += more
+    page = harness.metrics_page()
 
     assert 'vane_rule_refusals_total{rule="own"} 0' in page
     assert 'vane_signal_state{signal="mates"' not in page

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from scheduler.loop.pages.decisions import DecisionsQuery
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
@@ -34,12 +35,12 @@ def harness() -> Harness:
 
 
 def shadows(harness: Harness) -> dict[str, float]:
-    found = re.findall(r'^vane_rule_shadow_(\w+)_total{rule="not-hot"} (\S+)$', harness.loop_page("metrics"), re.M)
+    found = re.findall(r'^vane_rule_shadow_(\w+)_total{rule="not-hot"} (\S+)$', harness.metrics_page(), re.M)
     return {name: float(value) for name, value in found}
 
 
 def refused(harness: Harness) -> float:
-    (found,) = re.findall(r'^vane_rule_refused_nodes{rule="not-hot"} (\S+)$', harness.loop_page("metrics"), re.M)
+    (found,) = re.findall(r'^vane_rule_refused_nodes{rule="not-hot"} (\S+)$', harness.metrics_page(), re.M)
     return float(found)
 
 
@@ -78,7 +79,7 @@ def test_the_page_of_decisions_shows_what_a_shadow_would_have_done(harness: Harn
     harness.see(make_pod("web", uid="u"))
     harness.run()
 
-    (decision,) = json.loads(harness.parts.pages.decisions(None, 1))["decisions"]
+    (decision,) = json.loads(harness.page(DecisionsQuery(None, 1)))["decisions"]
     refuses_chosen = decision["node"] == "a"
     assert decision["shadows"] == [
         {"rule": "not-hot", "n_refused": 1, "refuses_chosen": refuses_chosen, "node": "c", "weight": 5.0}

@@ -107,7 +107,7 @@ def test_the_page_shows_what_each_signal_and_rule_does(harness: Harness) -> None
     harness.answer("use", {"a": 0.9, "b": 0.1})
     harness.now_s += 5
 
-    page = harness.loop_page("metrics")
+    page = harness.metrics_page()
 
     assert 'vane_signal_age_seconds{signal="use"} 5.0' in page
     assert 'vane_signal_state{signal="use",state="fresh"} 1.0' in page

@@ -1,10 +1,40 @@
-"""What the page /metrics/slis shows."""
+"""The pages /metrics, of all processes, and /metrics/slis, of the answers to health checks."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Self
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from scheduler.exposition import CONTENT_TYPE, PAGE_LIFE_S, merge
+from scheduler.loop.pages.metrics import MetricsQuery
 from scheduler.metrics import Family
+from scheduler.serve.page import OwnFigures, RoutedPage
+
+
+class MetricsPage(RoutedPage[MetricsQuery, bytes]):
+    """The families of the deciding process with those of the others."""
+
+    path = "/metrics"
+    content_type = CONTENT_TYPE
+    shared_s = PAGE_LIFE_S
+
+    def __init__(self, query: MetricsQuery) -> None:
+        super().__init__(query)
+        self._slices: list[bytes] = []
+
+    @classmethod
+    def read(cls, parameters: Mapping[str, str]) -> Self:
+        return cls(MetricsQuery())
+
+    def add(self, slice_: bytes) -> None:
+        self._slices.append(slice_)
+
+    def body(self, own: OwnFigures) -> bytes:
+        pages = own.metrics()
+        pages["deciding"] += b"".join(self._slices)
+        return merge(pages)
 
 
 class HealthMetrics:

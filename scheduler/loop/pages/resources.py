@@ -1,4 +1,4 @@
-"""What `/metrics/resources` is made of: the Pods of one moment, handed out by the deciding thread in slices.
+"""What /metrics/resources asks: the Pods of one moment, handed out by the deciding thread in slices.
 
 The thread only encodes what the Pods' specs name; sums and text are made by the process that serves the page.
 """
@@ -13,15 +13,13 @@ import msgspec
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
+from scheduler.loop.pages.query import ListingQuery, PageContext
 from scheduler.model.objects import Container, Pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.structs import ResourceList
 
 SLICE_PODS: Final = 200
 """Some 0.5 ms of the deciding thread's time."""
-
-NO_PODS: Final = msgspec.msgpack.encode([])
-"""The slice that ends a listing."""
 
 ContainerFigures = tuple[ResourceList | None, ResourceList | None, str | None]
 """Requests, limits, restart policy."""
@@ -48,6 +46,15 @@ class SpecFigures(msgspec.Struct, frozen=True, gc=False, array_like=True):
     limits: ResourceList | None
 
 
+class ResourcesQuery(ListingQuery, frozen=True):
+    """All Pods; none on a standby and before the first decision, as with kube-scheduler."""
+
+    def slices(self, context: PageContext) -> Iterator[bytes]:
+        if context.stage.is_standby or not context.stage.is_deciding:
+            return iter(())
+        return iter(PodListing(context.cache, context.queue).slice, b"")
+
+
 class PodListing:
     """All Pods that are known and have not ended: pending, pending for other schedulers, placed.
 
@@ -69,8 +76,9 @@ class PodListing:
             yield from list(self._state.pods_on(row))
 
     def slice(self) -> bytes:
-        """Return the PodFigures of the next SLICE_PODS Pods as a msgpack array, NO_PODS after the last."""
-        return self._encoder.encode([_figures(info.pod) for info in islice(self._pods, SLICE_PODS)])
+        """Return the PodFigures of the next SLICE_PODS Pods as a msgpack array, nothing after the last."""
+        found = [_figures(info.pod) for info in islice(self._pods, SLICE_PODS)]
+        return self._encoder.encode(found) if found else b""
 
 
 def _figures(pod: Pod) -> tuple[str, str, str, str, int | None, SpecFigures]:

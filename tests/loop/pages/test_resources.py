@@ -12,13 +12,15 @@ import pytest
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
-from scheduler.loop.pages.pod_listing import NO_PODS, SLICE_PODS, PodListing
+from scheduler.loop.pages.resources import SLICE_PODS, PodListing, ResourcesQuery
 from scheduler.model.pods import PodInfo
+from scheduler.serve.page import OwnFigures
 from scheduler.serve.resources import ResourcesPage
 from tests.builders import make_node, make_pod
 from tests.cluster.worlds import FakeProfile
 
 Spec = dict[str, Any]
+NOTHING = OwnFigures(dict, dict)
 
 
 class World:
@@ -36,16 +38,15 @@ class World:
 
     def slices(self) -> Iterator[bytes]:
         listing = PodListing(self.cache, self.queue)
-        while (slice_ := listing.slice()) != NO_PODS:
+        while slice_ := listing.slice():
             yield slice_
 
     def page(self) -> list[str]:
         """Return the page's samples, sorted."""
-        page = ResourcesPage()
+        page = ResourcesPage(ResourcesQuery())
         for slice_ in self.slices():
-            assert page.add(slice_)
-        assert not page.add(NO_PODS)
-        lines = b"".join(page.pieces()).decode().splitlines()
+            page.add(slice_)
+        lines = b"".join(page.body(NOTHING)).decode().splitlines()
         return sorted(line for line in lines if not line.startswith("#"))
 
     def shown(self) -> dict[str, str]:
@@ -188,14 +189,14 @@ def test_pods_that_move_while_they_are_listed_stand_there_once(world: World) -> 
     pending = [f"pending-{i}" for i in range(2 * SLICE_PODS)]
     world.see(*(make_pod(name, cpu="1m") for name in pending))
     world.see(*(make_pod(f"bound-{i}", node=f"node-{i}", cpu="1m") for i in range(4)))
-    listing, page = PodListing(world.cache, world.queue), ResourcesPage()
-    assert page.add(listing.slice())
+    listing, page = PodListing(world.cache, world.queue), ResourcesPage(ResourcesQuery())
+    page.add(listing.slice())
     world.see(*(make_pod(name, node="node-3", cpu="1m") for name in pending))
     for i in range(4):
         world.see(make_pod(f"bound-{i}", node=f"node-{3 - i}", uid=f"again-{i}", cpu="1m"))
-    while page.add(listing.slice()):
-        pass
-    shown = re.findall(r'pod="([^"]+)"', b"".join(page.pieces()).decode())
+    for slice_ in iter(listing.slice, b""):
+        page.add(slice_)
+    shown = re.findall(r'pod="([^"]+)"', b"".join(page.body(NOTHING)).decode())
     assert sorted(shown) == sorted([*pending, *(f"bound-{i}" for i in range(4))])
 
 

@@ -9,12 +9,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from scheduler.loop.messages import SignalAnswered, SignalsAsked
-from scheduler.loop.pages.pages import HEALTH, MORE_SIGNALS, Pages
-from scheduler.loop.pages.signal_listing import (
-    NO_FIGURES,
-    Fault,
+from scheduler.loop.messages import SignalAnswered
+from scheduler.loop.pages.pages import HealthQuery
+from scheduler.loop.pages.signals import (
     Figures,
+    ListingFault,
     NodeFigures,
     RuleFigures,
     SignalFigures,
@@ -57,16 +56,7 @@ def harness() -> Harness:
 
 
 def ask(harness: Harness, query: SignalsQuery) -> list[Figures]:
-    """Return all figures; the first slice is asked for by message."""
-    slices: list[bytes] = []
-    harness.loop.apply(SignalsAsked(query, slices.append))
-    while slices[-1] != NO_FIGURES:
-        slices.append(more(harness.parts.pages))
-    return [figures for slice_ in slices for figures in _decoder.decode(slice_)]
-
-
-def more(pages: Pages) -> bytes:
-    return pages.answer(MORE_SIGNALS, True, True)
+    return [figures for slice_ in harness.listing(query) for figures in _decoder.decode(slice_)]
 
 
 def nodes_of(found: Sequence[Figures], signal: str) -> NodeFigures:
@@ -124,23 +114,22 @@ def test_an_absent_signal_has_no_values_whatever_it_once_had(harness: Harness) -
 
 def test_a_listing_that_nobody_goes_on_with_is_let_go(harness: Harness) -> None:
     harness.seconds_per_look = 0.001
-    pages = harness.parts.pages
-    first = pages.signals(SignalsQuery(limit=5))
-    assert len(_decoder.decode(first)) == 1
-    assert len(_decoder.decode(more(pages))) == 1
+    query = SignalsQuery(limit=5)
+    assert len(_decoder.decode(harness.page(query))) == 1
+    assert len(_decoder.decode(harness.page(query, goes_on=True))) == 1
     harness.now_s += 31
-    pages.answer(HEALTH, True, True)
-    assert more(pages) == NO_FIGURES
+    harness.page(HealthQuery("readyz"))
+    assert harness.page(query, goes_on=True) == b""
 
 
 def test_nodes_that_come_between_two_slices_end_the_verdicts_on_others(harness: Harness) -> None:
     harness.seconds_per_look = 0.001
-    pages = harness.parts.pages
-    slices = [pages.signals(SignalsQuery(signal="cpu", limit=5))]
+    query = SignalsQuery(signal="cpu", limit=5)
+    slices = [harness.page(query)]
     while not any(isinstance(one, NodeFigures) for one in _decoder.decode(slices[-1])):
-        slices.append(more(pages))
+        slices.append(harness.page(query, goes_on=True))
     harness.list_nodes(*(make_node(name) for name in "zyx"))
-    assert more(pages) == NO_FIGURES
+    assert harness.page(query, goes_on=True) == b""
 
 
 KEYED = """\
@@ -277,8 +266,8 @@ def test_a_fault_ends_the_listing_and_nothing_else(harness: Harness, caplog: pyt
     store = BrokenStore(harness.clock)
     store.set_rules(harness.world.signals.rules)
     listing = SignalListing(harness.world.cache, store, harness.clock, SignalsQuery())
-    assert _decoder.decode(listing.slice()) == [Fault("RuntimeError: it broke at cpu")]
-    assert listing.slice() == NO_FIGURES
+    assert _decoder.decode(listing.slice()) == [ListingFault("RuntimeError: it broke at cpu")]
+    assert listing.slice() == b""
     assert "signals cannot be listed" in caplog.text
 
 

@@ -1,4 +1,4 @@
-"""What the page /signals is made of: signals, rules and single nodes as they are now, handed out in slices.
+"""What /signals asks: signals, rules and single nodes as they are now, handed out in slices.
 
 The deciding thread cuts its columns to the rows that are asked for and encodes them; words and JSON are made by the
 process that serves the page.
@@ -11,13 +11,14 @@ import heapq
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 import numpy as np
 
 from scheduler.cluster.cache import Cache
 from scheduler.loop.pages.keyed_samples import chosen_samples, tripped_samples
+from scheduler.loop.pages.query import ListingQuery, PageContext
 from scheduler.loop.ports import Clock
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.rules import KEYED, ByKind, FilterMissing, Mode, Rule, Signal
@@ -31,14 +32,10 @@ from scheduler.signals.columns.store import SignalStore
 
 log = logging.getLogger(__name__)
 
-NO_FIGURES: Final = msgspec.msgpack.encode([])
-"""The slice that ends a listing."""
-
 _SLICE_S: Final = 0.0005
 """How long a slice is worked on, the figures under way apart: those of one signal or rule are 0.1 to 0.3 ms."""
 
-
-_MAX_LEARNED = 50
+_MAX_LEARNED: Final = 50
 
 
 class Sort(enum.StrEnum):
@@ -49,13 +46,16 @@ class Sort(enum.StrEnum):
     NAME = "name"
 
 
-class SignalsQuery(NamedTuple):
+class SignalsQuery(ListingQuery, frozen=True):
     """All signals, and of one or of all the first `limit` nodes in this order; with a node that node alone."""
 
     signal: str = ""
     node: str = ""
     sort: Sort = Sort.VALUE
     limit: int = 0
+
+    def slices(self, context: PageContext) -> Iterator[bytes]:
+        return iter(SignalListing(context.cache, context.signals, context.clock, self).slice, b"")
 
 
 class Verdict(enum.IntEnum):
@@ -146,13 +146,13 @@ class LearnedFigures(msgspec.Struct, frozen=True, array_like=True, tag="learned"
     high: float
 
 
-class Fault(msgspec.Struct, frozen=True, array_like=True, tag="fault"):
+class ListingFault(msgspec.Struct, frozen=True, array_like=True, tag="fault"):
     """The listing ends here; the log says more."""
 
     text: str
 
 
-Figures = SignalFigures | RuleFigures | LearnedFigures | NodeFigures | VerdictFigures | Fault
+Figures = SignalFigures | RuleFigures | LearnedFigures | NodeFigures | VerdictFigures | ListingFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class SignalListing:
         self._figures = self._list()
 
     def slice(self) -> bytes:
-        """Return the next figures as a msgpack array, NO_FIGURES after the last."""
+        """Return the next figures as a msgpack array, nothing after the last."""
         began_s = self._clock()
         found: list[Figures] = []
         try:
@@ -191,8 +191,8 @@ class SignalListing:
                     break
         except Exception as error:  # a fault of ours on a page must not end the process
             log.exception("signals cannot be listed")
-            found.append(Fault(f"{type(error).__name__}: {error}"))
-        return self._encoder.encode(found)
+            found.append(ListingFault(f"{type(error).__name__}: {error}"))
+        return self._encoder.encode(found) if found else b""
 
     def _look(self) -> _Now:
         now_s = self._clock()

@@ -1,0 +1,17 @@
+"""Which pages there are."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from scheduler.loop.pages.query import ListingQuery, PageQuery
+from scheduler.serve.pages import PAGES, AnyQuery
+
+
+def test_the_wire_reads_every_query() -> None:
+    queries = {*PageQuery.__subclasses__(), *ListingQuery.__subclasses__()} - {ListingQuery}
+    assert queries == set(get_args(AnyQuery))
+
+
+def test_every_page_has_a_path_of_its_own() -> None:
+    assert len({page.path for page in PAGES}) == len(PAGES)
