@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from scheduler.cluster.queue import IncomingObserver
 from scheduler.kube.reflector import RestartObserver
 from scheduler.kube.transport import RequestObserver
 from scheduler.metrics import Metrics
@@ -11,14 +12,9 @@ from scheduler.signals.answers import Drops, SignalAnswer
 from scheduler.signals.problems import concern_of, problems_of
 
 
-class CountingQueue:
-    """A QueueObserver."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    def incoming(self, event: str, queue: str) -> None:
-        self._metrics.queue_incoming_pods(event, queue).inc()
+def counting_queue(metrics: Metrics) -> IncomingObserver:
+    """Return the observer of Pods that enter a queue."""
+    return lambda event, queue: metrics.queue_incoming_pods(event, queue).inc()
 
 
 def host_label(url: str) -> str:

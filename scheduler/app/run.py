@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
 from scheduler.app.election import ElectionReports, election_settings
-from scheduler.app.observers import CountingQueue, counting_requests, counting_restarts, host_label
+from scheduler.app.observers import counting_queue, counting_requests, counting_restarts, host_label
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import check_addresses, server_names
 from scheduler.app.refresher_link import RefresherLink
@@ -206,7 +206,7 @@ class _Run:
         timings = Timings(settings.scheduler.initial_backoff_s, settings.scheduler.max_backoff_s)
         store = SignalStore(clock)
         store.set_rules(self._rules)
-        queue = SchedulingQueue(profiles, cache.nominator, timings, CountingQueue(metrics), lambda: store.rules)
+        queue = SchedulingQueue(profiles, cache.nominator, timings, counting_queue(metrics), lambda: store.rules)
         world = World(cache, queue, store, RecordRing())
         failure = FailureHandler(cache, queue, self._binder, metrics)
         instructions = Instructions(self._binder, refresher.notify, self._inbox.put)

@@ -16,7 +16,7 @@ from scheduler.model.pods import PodInfo
 
 
 @dataclass(slots=True)
-class Attempt:
+class InFlightEntity:
     """One entity under way.
 
     `latest` and `problem` are the Pod as last seen, `own` the events about itself meanwhile.
@@ -40,25 +40,21 @@ class InFlight:
     """
 
     def __init__(self) -> None:
-        self._attempts: dict[str, Attempt] = {}
-        self._settled: dict[str, Attempt] = {}
+        self._attempts: dict[str, InFlightEntity] = {}
+        self._settled: dict[str, InFlightEntity] = {}
         self._events: deque[tuple[int, ClusterEvent]] = deque()
         self._n_recorded = 0
 
     def __len__(self) -> int:
         return len(self._attempts)
 
-    def __iter__(self) -> Iterator[Attempt]:
+    def __iter__(self) -> Iterator[InFlightEntity]:
         return chain(self._attempts.values(), self._settled.values())
 
-    @property
-    def n_events(self) -> int:
-        return len(self._events)
-
     def start(self, entity: QueuedEntity) -> None:
-        self._attempts[entity.uid] = Attempt(entity, self._n_recorded, entity.pod, entity.problem)
+        self._attempts[entity.uid] = InFlightEntity(entity, self._n_recorded, entity.pod, entity.problem)
 
-    def get(self, uid: str) -> Attempt | None:
+    def get(self, uid: str) -> InFlightEntity | None:
         return self._attempts.get(uid) or self._settled.get(uid)
 
     def record(self, event: ClusterEvent) -> None:
@@ -67,7 +63,7 @@ class InFlight:
             self._n_recorded += 1
             self._events.append((self._n_recorded, event))
 
-    def events_since(self, attempt: Attempt) -> list[ClusterEvent]:
+    def events_since(self, attempt: InFlightEntity) -> list[ClusterEvent]:
         """Return what an attempt missed; nothing once it is settled."""
         if attempt.entity.uid not in self._attempts:
             return []
@@ -80,7 +76,7 @@ class InFlight:
             self.finish(uid)
             self._settled[uid] = attempt
 
-    def finish(self, uid: str) -> Attempt | None:
+    def finish(self, uid: str) -> InFlightEntity | None:
         """Forget an attempt and the events that no other one needs; return it if it was known."""
         attempt = self._attempts.pop(uid, None)
         if attempt is None:

@@ -20,11 +20,9 @@ from itertools import chain
 from scheduler.cluster.backoff import DEFAULT_TIMINGS, BackoffQueue, Timings
 from scheduler.cluster.changes import is_respecified, pod_changes
 from scheduler.cluster.heap import KeyedHeap
-from scheduler.cluster.hints import Hints, Strategy
-from scheduler.cluster.inflight import Attempt, InFlight
+from scheduler.cluster.inflight import InFlight, InFlightEntity
 from scheduler.cluster.nominator import Nominator
-from scheduler.cluster.ports import UNOBSERVED, QueueObserver, QueueProfile
-from scheduler.cluster.sort_key import SortKey
+from scheduler.cluster.queue_plugins import QueueingStrategy, QueuePlugins, QueueProfile, SortKey
 from scheduler.cluster.spread import Spread
 from scheduler.cluster.waiting_pool import WaitingPool
 from scheduler.framework.events import (
@@ -44,6 +42,9 @@ from scheduler.model.rules import RuleSet
 
 _log = logging.getLogger(__name__)
 
+IncomingObserver = Callable[[str, str], None]
+"""Called with event and queue for every Pod that enters a queue: `scheduler_queue_incoming_pods_total`."""
+
 
 class SchedulingQueue:
     """All times are monotonic seconds; `now_s` must never go back."""
@@ -53,15 +54,15 @@ class SchedulingQueue:
         profiles: Mapping[str, QueueProfile],
         nominator: Nominator,
         timings: Timings = DEFAULT_TIMINGS,
-        observer: QueueObserver = UNOBSERVED,
+        on_incoming: IncomingObserver = lambda _event, _queue: None,
         rules: Callable[[], RuleSet] = RuleSet,
     ) -> None:
         # One QueueSort for all profiles: the settings refuse any other configuration.
         sort_key = SortKey(next(iter(profiles.values())).queue_sort)
         self._nominator = nominator
         self._timings = timings
-        self._observer = observer
-        self._hints = Hints(profiles, rules)
+        self._on_incoming = on_incoming
+        self._plugins = QueuePlugins(profiles, rules)
         self._active = KeyedHeap(sort_key)
         self._backoff = BackoffQueue(timings, sort_key)
         self._waiting = WaitingPool()
@@ -122,13 +123,13 @@ class SchedulingQueue:
 
     def on_event(self, event: ClusterEvent, now_s: float, max_priority: int | None = None) -> None:
         """Bring back the waiting Pods that an event may help, as far as their priority is not above the limit."""
-        if not self._hints.is_of_interest(event):
+        if not self._plugins.is_of_interest(event):
             return
         for group in self._waiting.groups():
             if max_priority is not None and group[0].priority > max_priority:
                 continue
-            strategy = self._hints.strategy(group[0], event)
-            if strategy is not Strategy.SKIP:
+            strategy = self._plugins.strategy(group[0], event)
+            if strategy is not QueueingStrategy.SKIP:
                 for entity in group:
                     self._place(entity, strategy, event.label, now_s)
         if event.rules:
@@ -148,7 +149,7 @@ class SchedulingQueue:
             entity = self._backoff.pop_early()
             if entity is None:
                 return None
-            self._observer.incoming(POP_FROM_BACKOFF, "active")
+            self._on_incoming(POP_FROM_BACKOFF, "active")
         entity.attempts += 1
         if entity.first_active_s is None:
             entity.first_active_s = now_s
@@ -174,12 +175,12 @@ class SchedulingQueue:
         if attempt is None:
             return False
         entity.rejected_by, entity.rejected_rules = rejected_by, rejected_rules
-        strategy = Strategy.AFTER_BACKOFF
+        strategy = QueueingStrategy.AFTER_BACKOFF
         if rejected_by:
             entity.consecutive_errors = 0
             entity.unschedulable_count += 1
             events = self._in_flight.events_since(attempt)
-            strategy = max((self._hints.strategy(entity, event) for event in events), default=Strategy.SKIP)
+            strategy = max((self._plugins.strategy(entity, event) for event in events), default=QueueingStrategy.SKIP)
         else:
             entity.consecutive_errors += 1
         self._in_flight.finish(entity.uid)
@@ -199,7 +200,7 @@ class SchedulingQueue:
         entity.consecutive_errors += 1
         entity.rejected_by = entity.rejected_rules = frozenset()
         entity.waits_for_update = not is_respecified(attempted, entity.pod)
-        strategy = Strategy.SKIP if entity.waits_for_update else Strategy.AFTER_BACKOFF
+        strategy = QueueingStrategy.SKIP if entity.waits_for_update else QueueingStrategy.AFTER_BACKOFF
         self._place(entity, strategy, SCHEDULE_ATTEMPT_FAILURE, now_s)
         return True
 
@@ -207,7 +208,7 @@ class SchedulingQueue:
         """Have a Pod that is waiting tried again though no event says so."""
         entity = self._waiting.get(uid) or (None if after_backoff else self._backoff.remove(uid))
         if entity is not None:
-            strategy = Strategy.AFTER_BACKOFF if after_backoff else Strategy.IMMEDIATELY
+            strategy = QueueingStrategy.AFTER_BACKOFF if after_backoff else QueueingStrategy.IMMEDIATELY
             self._place(entity, strategy, FORCE_ACTIVATE, now_s)
 
     def nominate(self, uid: str, node_name: str) -> None:
@@ -295,14 +296,6 @@ class SchedulingQueue:
             (plugin, entity.pod.pod.spec.scheduler_name) for entity in self._entities() for plugin in entity.rejected_by
         )
 
-    @property
-    def n_in_flight(self) -> int:
-        return len(self._in_flight)
-
-    @property
-    def n_in_flight_events(self) -> int:
-        return self._in_flight.n_events
-
     # -- how entities move ----------------------------------------------------------------------------------
 
     def _entities(self) -> Iterator[QueuedEntity]:
@@ -311,14 +304,14 @@ class SchedulingQueue:
     def _find(self, uid: str) -> QueuedEntity | None:
         return self._active.get(uid) or self._backoff.get(uid) or self._waiting.get(uid)
 
-    def _place(self, entity: QueuedEntity, strategy: Strategy, label: str, now_s: float) -> None:
+    def _place(self, entity: QueuedEntity, strategy: QueueingStrategy, label: str, now_s: float) -> None:
         """Put an entity, taken back or waiting, where its strategy sends it."""
-        if strategy is Strategy.SKIP:
+        if strategy is QueueingStrategy.SKIP:
             self._wait(entity, label)
-        elif strategy is Strategy.SPREAD:
+        elif strategy is QueueingStrategy.SPREAD:
             self._spread.add(entity, now_s)
             self._wait(entity, label)
-        elif strategy is Strategy.AFTER_BACKOFF and self._backoff.is_waiting(entity, now_s):
+        elif strategy is QueueingStrategy.AFTER_BACKOFF and self._backoff.is_waiting(entity, now_s):
             # One with a time in the spread would come back later by way of its backoff.
             if entity.uid not in self._spread:
                 self._to_backoff(entity, label)
@@ -327,7 +320,7 @@ class SchedulingQueue:
 
     def _to_active(self, entity: QueuedEntity, label: str, now_s: float, is_checked: bool = False) -> None:
         if not is_checked:
-            self._hints.run_pre_enqueue(entity)
+            self._plugins.run_pre_enqueue(entity)
         if entity.gated_by:
             self._wait(entity, label)
             return
@@ -335,23 +328,23 @@ class SchedulingQueue:
         if entity.first_active_s is None:
             entity.first_active_s = now_s
         self._active.add(entity)
-        self._observer.incoming(label, "active")
+        self._on_incoming(label, "active")
 
     def _to_backoff(self, entity: QueuedEntity, label: str) -> None:
-        self._hints.run_pre_enqueue(entity)
+        self._plugins.run_pre_enqueue(entity)
         if entity.gated_by:
             self._wait(entity, label)
             return
         self._leave_waiting(entity)
         self._backoff.add(entity)
-        self._observer.incoming(label, "backoff")
+        self._on_incoming(label, "backoff")
 
     def _wait(self, entity: QueuedEntity, label: str) -> None:
         if entity.gated_by:
             # The flush brought it here, not to an attempt.
             entity.was_flushed = False
         if self._waiting.add(entity):
-            self._observer.incoming(label, "unschedulable")
+            self._on_incoming(label, "unschedulable")
 
     def _leave_waiting(self, entity: QueuedEntity) -> None:
         self._waiting.remove(entity.uid)
@@ -360,17 +353,17 @@ class SchedulingQueue:
     def _update_waiting(self, entity: QueuedEntity, old: PodInfo, new: PodInfo, now_s: float) -> None:
         if entity.waits_for_update and is_respecified(old, new):
             entity.waits_for_update = False
-            self._place(entity, Strategy.AFTER_BACKOFF, "TargetPodUpdate", now_s)
+            self._place(entity, QueueingStrategy.AFTER_BACKOFF, "TargetPodUpdate", now_s)
             return
         for event in pod_changes(old, new, Resource.TARGET_POD):
-            strategy = self._hints.strategy(entity, event)
-            if strategy is not Strategy.SKIP:
+            strategy = self._plugins.strategy(entity, event)
+            if strategy is not QueueingStrategy.SKIP:
                 self._place(entity, strategy, event.label, now_s)
                 break
         if entity.uid in self._waiting:
             self._waiting.add(entity)
 
-    def _take_back(self, entity: QueuedEntity, now_s: float) -> Attempt | None:
+    def _take_back(self, entity: QueuedEntity, now_s: float) -> InFlightEntity | None:
         """Bring an entity up to date after its attempt; None where the Pod must not come back."""
         attempt = self._in_flight.get(entity.uid)
         if attempt is None:
@@ -386,8 +379,10 @@ class SchedulingQueue:
     def _end_backoff(self, event: ClusterEvent, now_s: float) -> None:
         """Pods that a rule may have freed do not wait for their backoff, wherever they are."""
         for entity in self._backoff.refused():
-            strategy = self._hints.strategy(entity, event) if entity.rejected_rules & event.rules else Strategy.SKIP
-            if strategy is not Strategy.SKIP:
+            strategy = (
+                self._plugins.strategy(entity, event) if entity.rejected_rules & event.rules else QueueingStrategy.SKIP
+            )
+            if strategy is not QueueingStrategy.SKIP:
                 self._backoff.remove(entity.uid)
                 self._place(entity, strategy, event.label, now_s)
 
@@ -397,4 +392,4 @@ class SchedulingQueue:
             if now_s - since_s > self._timings.max_unschedulable_s and not entity.waits_for_update:
                 entity.was_flushed = True
                 entity.flushed_s = now_s
-                self._place(entity, Strategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now_s)
+                self._place(entity, QueueingStrategy.AFTER_BACKOFF, UNSCHEDULABLE_TIMEOUT.label, now_s)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from scheduler.cluster.cache import Cache
@@ -27,7 +29,6 @@ from tests.cluster.worlds import (
     NO_RULES,
     NODE_ADD,
     Barrier,
-    Counted,
     gated_pod,
     make_queue,
     refused,
@@ -104,22 +105,28 @@ def test_an_event_between_pop_and_failure_is_not_lost(when: str) -> None:
 
 def test_events_are_kept_as_long_as_an_attempt_needs_them_and_no_longer() -> None:
     queue = make_queue()
-    queue.on_event(NODE_ADD, 0.0)
-    assert queue.n_in_flight_events == 0
+
+    def tell(action: Action) -> weakref.ref[PodInfo]:
+        pod = make_pod("other")
+        queue.on_event(ClusterEvent.of(Resource.NODE, action, pod), 0.0)
+        return weakref.ref(pod)
+
+    before = tell(Action.ADD)
+    assert before() is None
     for name in ("a", "b"):
         queue.add(make_pod(name), 0.0)
     first = queue.pop(0.0)
-    queue.on_event(NODE_ADD, 0.0)
+    for_first = tell(Action.ADD)
     second = queue.pop(0.0)
-    queue.on_event(ClusterEvent.of(Resource.NODE, Action.UPDATE_NODE_CONDITION), 0.0)
-    queue.on_event(NODE_ADD, 0.0)
+    nobody_asked = tell(Action.UPDATE_NODE_CONDITION)
+    for_both = tell(Action.ADD)
     assert first is not None
     assert second is not None
-    assert queue.n_in_flight_events == 2
+    assert [kept() is not None for kept in (for_first, nobody_asked, for_both)] == [True, False, True]
     queue.done(first.uid)
-    assert queue.n_in_flight_events == 1
+    assert [kept() is not None for kept in (for_first, for_both)] == [False, True]
     queue.done(second.uid)
-    assert (queue.n_in_flight, queue.n_in_flight_events) == (0, 0)
+    assert for_both() is None
 
 
 def test_every_pending_pod_is_tried_again_after_five_minutes() -> None:
@@ -143,8 +150,8 @@ def test_every_pending_pod_is_tried_again_after_five_minutes() -> None:
 
 
 def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
-    counted = Counted()
-    queue = make_queue(observer=counted)
+    seen: list[tuple[str, str]] = []
+    queue = make_queue(on_incoming=lambda event, name: seen.append((event, name)))
     queue.add(gated_pod("a", nominated="n1"), 0.0)
     assert queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 1}
     queue.on_event(NODE_ADD, 1.0)
@@ -152,7 +159,7 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
     assert queue.place_of("default/a") == "gated"
     queue.update(gated_pod("a", labels={"app": "x"}), make_pod("a"), 3.0)
     assert queue.place_of("default/a") == "active"
-    assert counted.seen == [
+    assert seen == [
         ("UnscheduledPodAdd", "unschedulable"),
         ("TargetPodUpdatePodSchedulingGatesEliminated", "active"),
     ]

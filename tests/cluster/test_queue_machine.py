@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -44,6 +46,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.pods: dict[str, PodInfo] = {}
         self.flying: dict[str, QueuedEntity] = {}
         self.missed: dict[str, list[ClusterEvent]] = {}
+        self.held_by_events: list[weakref.ref[PodInfo]] = []
 
     @rule(name=st.sampled_from(NAMES), is_gated=st.booleans(), priority=st.integers(0, 2))
     def add(self, name: str, is_gated: bool, priority: int) -> None:
@@ -114,6 +117,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from(EVENTS))
     def happen(self, event: ClusterEvent) -> None:
+        pod = make_pod("gone")
+        self.held_by_events.append(weakref.ref(pod))
+        event = replace(event, old=pod)
         self.queue.on_event(event, self.now_s)
         for events in self.missed.values():
             events.append(event)
@@ -144,9 +150,10 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.now_s <= deadline <= self.now_s + 30.0
 
     @invariant()
-    def nothing_is_kept_without_an_attempt(self) -> None:
-        if not self.queue.n_in_flight:
-            assert self.queue.n_in_flight_events == 0
+    def no_event_is_kept_without_an_attempt(self) -> None:
+        if not self.flying:
+            assert [held() for held in self.held_by_events if held() is not None] == []
+            self.held_by_events.clear()
 
 
 QueueMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)

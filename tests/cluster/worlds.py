@@ -12,7 +12,7 @@ import numpy as np
 from scheduler.cluster.backoff import DEFAULT_TIMINGS, Timings
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.nominator import Nominator
-from scheduler.cluster.queue import SchedulingQueue
+from scheduler.cluster.queue import IncomingObserver, SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, Resource
 from scheduler.framework.index import Index
 from scheduler.framework.plugin import PreEnqueuePlugin
@@ -77,24 +77,14 @@ class Barrier(PreEnqueuePlugin):
         return (EventInterest(Resource.NODE, Action.ADD),)
 
 
-@dataclass
-class Counted:
-    """A QueueObserver that remembers."""
-
-    seen: list[tuple[str, str]] = field(default_factory=list)
-
-    def incoming(self, event: str, queue: str) -> None:
-        self.seen.append((event, queue))
-
-
 def make_queue(
     events: Mapping[str, tuple[EventInterest, ...]] = FIT,
     pre_enqueue: tuple[PreEnqueuePlugin, ...] = (SchedulingGates(),),
     timings: Timings = DEFAULT_TIMINGS,
-    observer: Counted | None = None,
+    on_incoming: IncomingObserver = lambda _event, _queue: None,
 ) -> SchedulingQueue:
     profile = FakeProfile(events, pre_enqueue)
-    return SchedulingQueue({"vane": profile}, Nominator(ClusterState()), timings, observer or Counted())
+    return SchedulingQueue({"vane": profile}, Nominator(ClusterState()), timings, on_incoming)
 
 
 class CountingIndex(Index):

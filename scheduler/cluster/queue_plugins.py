@@ -1,4 +1,6 @@
-"""Hints: what the plugins of each profile say about who enters the queue and which event helps whom.
+"""What the queue asks the plugins of each profile: in which order Pods are tried, who enters, which event helps whom.
+
+A plugin that raises or breaks its contract harms the one Pod only that it was asked about.
 
 Source: kube-scheduler v1.37 backend/queue/scheduling_queue.go isPodWorthRequeuing (behaviour).
 """
@@ -8,9 +10,10 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from scheduler.cluster.ports import QueueProfile
 from scheduler.framework.events import ClusterEvent, EventInterest, QueueingHint, Resource
+from scheduler.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from scheduler.framework.plugin_answers import is_refusal, raised, wrong
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
@@ -19,8 +22,55 @@ from scheduler.rules.events import may_free
 
 _log = logging.getLogger(__name__)
 
+_KINDS = {int: "a number", float: "a number", bool: "a number", str: "a text", bytes: "bytes"}
+_FIRST = (0,)
 
-class Strategy(enum.IntEnum):
+
+class QueueProfile(Protocol):
+    """What the queue reads of a profile; `framework.profile.Profile` has it."""
+
+    @property
+    def queue_sort(self) -> QueueSortPlugin: ...
+
+    @property
+    def pre_enqueue(self) -> tuple[PreEnqueuePlugin, ...]: ...
+
+    @property
+    def events(self) -> Mapping[str, tuple[EventInterest, ...]]: ...
+
+
+class SortKey:
+    """Keys that compare with each other: tuples with the same kinds of values in the same places.
+
+    An entity without such a key gets a `fault` and comes first, so that its attempt fails at once.
+    """
+
+    def __init__(self, plugin: QueueSortPlugin) -> None:
+        self._plugin = plugin
+        self._kinds: list[str | None] | None = None
+
+    def __call__(self, entity: QueuedEntity) -> tuple[Any, ...]:
+        try:
+            key: Any = self._plugin.sort_key(entity)
+        except Exception as error:  # noqa: BLE001 - a plugin's fault fails this Pod's attempt only
+            entity.fault = raised(self._plugin, "QueueSort", error)
+            return _FIRST
+        kinds = [_KINDS.get(type(value)) for value in key] if type(key) is tuple else None
+        # NaN, which alone is unequal to itself, is neither before nor after another number.
+        if not kinds or None in kinds or any(value != value for value in key):
+            return self._wrong(entity, key, "a tuple of numbers, texts or bytes, none of them NaN")
+        if self._kinds is None:
+            self._kinds = kinds
+        elif kinds != self._kinds:
+            return self._wrong(entity, key, f"a tuple of {', '.join(map(str, self._kinds))} as before")
+        return (1, *key)
+
+    def _wrong(self, entity: QueuedEntity, key: object, expected: str) -> tuple[Any, ...]:
+        entity.fault = wrong(self._plugin, "QueueSort", "", key, expected)
+        return _FIRST
+
+
+class QueueingStrategy(enum.IntEnum):
     """Where an event sends an entity; of several events the greatest wins."""
 
     SKIP = 0
@@ -30,8 +80,8 @@ class Strategy(enum.IntEnum):
     IMMEDIATELY = 3
 
 
-class Hints:
-    """`rules` returns the rule set in force."""
+class QueuePlugins:
+    """PreEnqueue and queueing hints; `rules` returns the rule set in force."""
 
     def __init__(self, profiles: Mapping[str, QueueProfile], rules: Callable[[], RuleSet] = RuleSet) -> None:
         self._profiles = profiles
@@ -44,20 +94,20 @@ class Hints:
         profiles = self._profiles.values()
         return any(i.covers(event) for profile in profiles for interests in profile.events.values() for i in interests)
 
-    def strategy(self, entity: QueuedEntity, event: ClusterEvent) -> Strategy:
+    def strategy(self, entity: QueuedEntity, event: ClusterEvent) -> QueueingStrategy:
         """Return what an event does for a waiting entity; a group goes as far as its luckiest member."""
         if entity.waits_for_update:
-            return Strategy.SKIP
+            return QueueingStrategy.SKIP
         if event.is_wildcard:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         if entity.gated_by and not self._is_for_gate(entity, event):
-            return Strategy.SKIP
+            return QueueingStrategy.SKIP
         if not entity.rejected_by:
-            return Strategy.AFTER_BACKOFF
+            return QueueingStrategy.AFTER_BACKOFF
         if event.resource in (Resource.SIGNALS, Resource.RULES):
             return self._rules_strategy(entity, event)
         is_helped = self._is_hinted(entity, event) or self._is_freed(entity, event)
-        return Strategy.AFTER_BACKOFF if is_helped else Strategy.SKIP
+        return QueueingStrategy.AFTER_BACKOFF if is_helped else QueueingStrategy.SKIP
 
     def run_pre_enqueue(self, entity: QueuedEntity) -> None:
         """Set `gated_by` to the first plugin that keeps the entity out, the one that did so last time first.
@@ -85,7 +135,7 @@ class Hints:
             entity.fault = entity.fault or wrong(plugin, "PreEnqueue", "", refusal, "a refusal or None")
         return ""
 
-    def _rules_strategy(self, entity: QueuedEntity, event: ClusterEvent) -> Strategy:
+    def _rules_strategy(self, entity: QueuedEntity, event: ClusterEvent) -> QueueingStrategy:
         concerned = bool(entity.rejected_rules & event.rules) and any(
             event.concerned.covers(member.namespace, member.labels) for member in entity.members
         )
@@ -93,8 +143,8 @@ class Hints:
             # Refused by plugins that read signals without rules: they have to ask for these events.
             concerned = self._is_hinted(entity, event)
         if not concerned:
-            return Strategy.SKIP
-        return Strategy.IMMEDIATELY if event.resource is Resource.RULES else Strategy.SPREAD
+            return QueueingStrategy.SKIP
+        return QueueingStrategy.IMMEDIATELY if event.resource is Resource.RULES else QueueingStrategy.SPREAD
 
     def _is_freed(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
         """Return whether the event may end what a rule that counts has said."""
