@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, TextIO
 
-from scheduler.cli.top_client import Server, SignalsReader, TopError, UnknownNameError
+from scheduler.cli.command_line import OK, Parser, Surroundings, UsageError
+from scheduler.cli.top_client import DEFAULT_URL, ServerAccess, SignalsReader, TopError, UnknownNameError
 from scheduler.cli.top_table import lines_of
+from scheduler.errors import VaneError
+from scheduler.model.duration import parse_duration
 
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
@@ -23,12 +28,69 @@ FEW: Final = 5
 """Nodes of each signal where none is named."""
 MANY: Final = 20
 
+_MAX_NODES: Final = 5_000
+_INTERRUPTED: Final = 130
+_SHORTEST_INTERVAL_S: Final = 0.5
+
+
+def command(words: Sequence[str], around: Surroundings) -> int:
+    parser = Parser(
+        prog="vane top",
+        usage="vane top [SIGNAL|NODE] [FLAGS]",
+        description="Show what signals say now, node by node: in a terminal until ^C, in a pipe once.",
+    )
+    parser.add_argument("name", nargs="?", default="", metavar="SIGNAL|NODE", help="one signal, or one node in all")
+    parser.add_argument(
+        "--sort", default="value", metavar="value|age|name", help="order of nodes (value, highest first)"
+    )
+    parser.add_argument("--limit", type=int, metavar="N", help=f"nodes of each signal ({MANY}; {FEW} without a name)")
+    parser.add_argument("--once", action="store_true", help="print once, in a terminal too")
+    parser.add_argument("--interval", default="2s", metavar="DURATION", help="how often it is drawn (2s)")
+    parser.add_argument("--output", default="table", metavar="table|json", help="json: the page /signals, once (table)")
+    parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"where Vane serves ({DEFAULT_URL})")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="a bearer token, not needed on one machine")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="the authority of the certificate")
+    parser.add_argument("--insecure-skip-tls-verify", action="store_true", help="take any certificate")
+    given = parser.read(words)
+    for flag, value, allowed in (
+        ("sort", given.sort, ("value", "age", "name")),
+        ("output", given.output, ("table", "json")),
+    ):
+        if value not in allowed:
+            raise UsageError(f"vane top: --{flag}: must be {' or '.join(allowed)}, got {value!r}")
+    if given.limit is not None and not 1 <= given.limit <= _MAX_NODES:
+        raise UsageError(f"vane top: --limit: must be from 1 to {_MAX_NODES}, got {given.limit}")
+    server = ServerAccess(given.url, given.token_file, given.ca_file, given.insecure_skip_tls_verify)
+    options = TopOptions(
+        server, given.name, given.sort, given.limit, given.once, _interval_s(given.interval), given.output == "json"
+    )
+    try:
+        run_top(options, around.out, around.err)
+    except VaneError as error:
+        raise UsageError(f"vane top: {error}") from error
+    except BrokenPipeError:
+        # head and the like have read enough; what is still buffered must not be written at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), around.out.fileno())
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return OK
+
+
+def _interval_s(text: str) -> float:
+    try:
+        interval_s = parse_duration(text)
+    except ValueError as error:
+        raise UsageError(f"vane top: --interval: {error}") from error
+    if interval_s < _SHORTEST_INTERVAL_S:
+        raise UsageError(f"vane top: --interval: must be at least {_SHORTEST_INTERVAL_S:g}s, got {text!r}")
+    return interval_s
+
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class TopOptions:
     """What a user asks for; `name` is a signal or a node, empty for all signals; `limit` None: as many as usual."""
 
-    server: Server
+    server: ServerAccess
     name: str = ""
     sort: str = "value"
     limit: int | None = None
@@ -37,7 +99,7 @@ class Options:
     is_json: bool = False
 
 
-def run_top(options: Options, out: TextIO, err: TextIO, pause: Callable[[float], None] = time.sleep) -> None:
+def run_top(options: TopOptions, out: TextIO, err: TextIO, pause: Callable[[float], None] = time.sleep) -> None:
     """Print the page once, or draw it over the terminal until ^C.
 
     Raises
@@ -57,7 +119,7 @@ def run_top(options: Options, out: TextIO, err: TextIO, pause: Callable[[float],
     _redraw(reader, asked, page, options, out, pause)
 
 
-def _asked(reader: SignalsReader, options: Options) -> dict[str, str]:
+def _asked(reader: SignalsReader, options: TopOptions) -> dict[str, str]:
     """Return the page's parameters; a name is that of a signal where there is such a one."""
     asked = {"sort": options.sort}
     if options.name:
@@ -82,7 +144,7 @@ def _redraw(
     reader: SignalsReader,
     asked: dict[str, str],
     page: dict[str, Any],
-    options: Options,
+    options: TopOptions,
     out: TextIO,
     pause: Callable[[float], None],
 ) -> None:

@@ -37,7 +37,7 @@ class UnknownNameError(TopError):
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAccess:
     """Where to read, and how to be let in."""
 
     url: str = DEFAULT_URL
@@ -49,7 +49,7 @@ class Server:
 class SignalsReader:
     """Reads the page again and again; `note` says what a user should know of the connection, empty before the first."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerAccess) -> None:
         self._server = server
         try:
             parts = urllib.parse.urlsplit(server.url)
@@ -165,7 +165,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _context(server: Server) -> ssl.SSLContext:
+def _context(server: ServerAccess) -> ssl.SSLContext:
     if server.skips_verification:
         return _unverified()
     try:

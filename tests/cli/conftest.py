@@ -1,5 +1,30 @@
 from __future__ import annotations
 
-from tests.serve.conftest import server, source
+from collections.abc import Iterator
 
-__all__ = ["server", "source"]
+import pytest
+
+from scheduler.serve.http import PageServer
+from scheduler.settings.settings import ServingSettings
+from tests.cli.command import Cli
+from tests.serve.source import Source
+from tests.support.ports import free_port
+
+
+@pytest.fixture
+def vane() -> Cli:
+    return Cli()
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+@pytest.fixture
+def server(source: Source) -> Iterator[PageServer]:
+    """What `vane top` reads: the pages as they are served, of a source that the test sets."""
+    server = PageServer(ServingSettings(secure_port=free_port()), source)
+    server.start()
+    yield server
+    server.stop()

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.cli import top_client as top_reading
 from scheduler.cli.main import main
-from scheduler.cli.top import Options, run_top
-from scheduler.cli.top_client import SELF_SIGNED_NOTE, is_loopback
+from scheduler.cli.top import TopOptions, run_top
+from scheduler.cli.top_client import SELF_SIGNED_NOTE, ServerAccess, is_loopback
 from scheduler.loop.pages.signals import SignalsQuery, Sort
 from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
@@ -260,7 +259,7 @@ def test_the_terminal_is_drawn_over_until_interrupted_and_left_as_it_was(top: To
         if len(pauses) == 4:
             raise KeyboardInterrupt
 
-    run_top(Options(top_reading.Server(top.url), interval_s=3.0), out, io.StringIO(), pause)
+    run_top(TopOptions(ServerAccess(top.url), interval_s=3.0), out, io.StringIO(), pause)
 
     drawn = out.getvalue()
     assert pauses == [3.0] * 4
@@ -280,7 +279,7 @@ def test_what_does_not_fit_the_terminal_is_counted(top: Top, source: Source) -> 
     def pause(_: float) -> None:
         raise KeyboardInterrupt
 
-    run_top(Options(top_reading.Server(top.url)), out, io.StringIO(), pause)
+    run_top(TopOptions(ServerAccess(top.url)), out, io.StringIO(), pause)
     assert "more lines; name a signal or a node, or write --limit" in out.getvalue()
     assert "n199" not in out.getvalue()
 

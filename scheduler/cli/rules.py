@@ -1,0 +1,62 @@
+"""`vane rules test` and `vane rules export`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scheduler.cli.command_line import DEFAULT_RULES, OK, Parser, Surroundings, UsageError, keep_numpy_on_one_thread
+
+
+def command(words: Sequence[str], around: Surroundings) -> int:
+    known = {"test": _test, "export": _export}
+    if words and words[0] in known:
+        return known[words[0]](words[1:], around)
+    usage = f"usage: vane rules {'|'.join(known)} …; `vane rules test --help` lists its flags"
+    if words and words[0] in ("-h", "--help"):
+        print(usage, file=around.out)
+        return OK
+    found = f"no such command, got {words[0]!r}" if words else "what of it"
+    raise UsageError(f"vane rules: {found}. {usage[:1].upper()}{usage[1:]}")
+
+
+def _test(words: Sequence[str], around: Surroundings) -> int:
+    parser = Parser(
+        prog="vane rules test",
+        usage="vane rules test FILE... [--real]",
+        description="Run test files (kind RuleTests): input series, a time and a Pod against what each rule says "
+        "of each node. Exit code 1 where one expectation does not hold.",
+    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="test file")
+    parser.add_argument("--real", action="store_true", help="ask a real Prometheus, started for each test")
+    parser.add_argument("--prometheus-dir", metavar="DIR", help="folder of the program prometheus (else from PATH)")
+    given = parser.read(words)
+
+    keep_numpy_on_one_thread()
+    from scheduler.rule_tests.command import run_test_files
+    from scheduler.rule_tests.servers import EmbeddedServer, RuleTestServer
+
+    server: RuleTestServer = EmbeddedServer()
+    if given.real or given.prometheus_dir is not None:
+        from scheduler.rule_tests.real_server import RealServer, find_prometheus
+
+        folder = None if given.prometheus_dir is None else Path(given.prometheus_dir)
+        server = RealServer(find_prometheus(folder, around.environ))
+    return run_test_files([Path(file) for file in given.files], server, around.out)
+
+
+def _export(words: Sequence[str], around: Surroundings) -> int:
+    parser = Parser(
+        prog="vane rules export",
+        usage="vane rules export --prometheus [PATH...]",
+        description="Write the signals as recording rules of a Prometheus, with alerts for signals without series.",
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
+    parser.add_argument("--prometheus", action="store_true", required=True, help="the one form there is")
+    parser.add_argument("--server", metavar="NAME", help="only what this Prometheus is asked for ('': the unnamed one)")
+    given = parser.read(words)
+
+    from scheduler.signals.export import export_rules
+
+    print(export_rules(given.paths or [DEFAULT_RULES], given.server), end="", file=around.out)
+    return OK
