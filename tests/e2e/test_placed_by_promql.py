@@ -10,6 +10,8 @@ import pytest
 from tests.e2e.conftest import StartVane
 from tests.e2e.world import INTERVAL_S, MeasuredCluster, prefer_idle, refuse_above, replace_file, rules
 from tests.support.audit import AuditLog
+from tests.support.clocks import OwnTime
+from tests.support.controlplane import ControlPlane
 from tests.support.kubelet import TestKubelet
 from tests.support.waiting import wait_until
 
@@ -58,18 +60,18 @@ def test_an_edit_of_a_rule_changes_the_next_decision_within_a_second(
     cluster.set_cpu(HOT, 0.95)
     rule_file = tmp_path / "rules.yaml"
     rule_file.write_text(rules())
-    start_vane(rules=[rule_file], prometheus=cluster.prometheus.url)
+    vane = start_vane(rules=[rule_file], prometheus=cluster.prometheus.url)
     assert set(HOT) & cluster.place("before", 60).keys()
 
     replace_file(rule_file, rules(refuse_above(0.8)))
-    time.sleep(1.0)
+    OwnTime([*vane.pids(), cluster.prometheus.process.pid]).sleep(1.0)
 
     assert not set(HOT) & cluster.place("after", 60).keys()
 
 
 @pytest.mark.usefixtures("kubelet")
 def test_pods_refused_by_a_rule_are_bound_within_two_seconds_of_the_edit_that_frees_them(
-    cluster: MeasuredCluster, start_vane: StartVane, tmp_path: Path
+    cluster: MeasuredCluster, control_plane: ControlPlane, start_vane: StartVane, tmp_path: Path
 ) -> None:
     cluster.set_cpu(cluster.nodes, 0.95)
     rule_file = tmp_path / "rules.yaml"
@@ -83,10 +85,10 @@ def test_pods_refused_by_a_rule_are_bound_within_two_seconds_of_the_edit_that_fr
     wait_until(lambda: _unschedulable_message(cluster, names[0]).startswith(expected), 5.0, expected)
 
     replace_file(rule_file, rules(refuse_above(0.99)))
-    edited = time.monotonic()
+    took = OwnTime([*vane.pids(), *control_plane.pids.values()])
     wait_until(lambda: set(names) <= cluster.placements().keys(), 10.0, "all bound", interval=0.02)
 
-    assert time.monotonic() - edited <= 2.0
+    assert took.seconds <= 2.0
 
 
 @pytest.mark.usefixtures("kubelet")
@@ -96,11 +98,11 @@ def test_a_score_keeps_pods_away_from_busier_nodes(
     cluster.set_cpu(HOT, 0.7)
     rule_file = tmp_path / "rules.yaml"
     rule_file.write_text(rules(prefer_idle(20)))
-    start_vane(rules=[rule_file], prometheus=cluster.prometheus.url)
+    vane = start_vane(rules=[rule_file], prometheus=cluster.prometheus.url)
 
     with_rule = cluster.place("scored", 100)
     replace_file(rule_file, rules())
-    time.sleep(1.0)
+    vane.wait_for_metric("vane_rules_loaded", 0)
     without_rule = cluster.place("unscored", 100)
 
     assert sum(with_rule[node] for node in HOT) <= 2
@@ -156,6 +158,7 @@ def test_prometheus_down_stops_nothing(
 
     cluster.prometheus.restart()
     cluster.set_cpu(HOT, 0.95)  # returns once Prometheus shows it again
-    # An interval, the second that a page is kept, and room for a slow machine.
-    vane.wait_for_metric('vane_signal_state{signal="node_cpu",state="fresh"}', 1, timeout=INTERVAL_S + 2.0)
+    took = OwnTime([*vane.pids(), cluster.prometheus.process.pid])
+    vane.wait_for_metric('vane_signal_state{signal="node_cpu",state="fresh"}', 1)
+    assert took.seconds <= INTERVAL_S + 2.0, "an interval, the second that a page is kept, and room"
     vane.wait_for_metric('vane_prometheus_up{server=""}', 1)

@@ -76,7 +76,7 @@ def pod_of(i: int) -> PodInfo:
         spec = {"schedulingGates": [{"name": "g"}]}
     cpu = "many" if i % 13 == 3 else "640" if i % 7 == 5 else "10m"
     name = f"fragile-{i}" if i % 11 == 1 else f"pod-{i}"
-    return make_pod(name, namespace=f"team-{i % 1000}", cpu=cpu, spec=spec)
+    return make_pod(name, namespace=f"team-{i}", cpu=cpu, spec=spec)
 
 
 def schedule_wave(harness: Harness, first: int) -> None:
@@ -109,7 +109,7 @@ def series(page: bytes) -> set[str]:
     return {line.rpartition(" ")[0] for line in page.decode().splitlines() if not line.startswith("#")}
 
 
-def test_ten_thousand_pods_add_no_series_to_those_of_a_thousand(programs: Path) -> None:
+def test_three_thousand_pods_add_no_series_to_those_of_a_thousand(programs: Path) -> None:
     harness = Harness(extra_plugins=[Fragile()])
     harness.list_nodes(*(make_node(name, cpu="64", memory="256Gi", pods=1_000) for name in NODES))
     harness.list_pods()
@@ -121,7 +121,7 @@ def test_ten_thousand_pods_add_no_series_to_those_of_a_thousand(programs: Path) 
     schedule_wave(harness, 0)
     before = series(page(harness, refresher))
 
-    for wave in range(1, 10):
+    for wave in (1, 2):
         schedule_wave(harness, wave * 1_000)
 
     after = page(harness, refresher)

@@ -48,20 +48,38 @@ class PatientClock:
             last_s = now_s
 
 
-def waited_for_cpu_s(pids: Iterable[int]) -> float:
-    """Return for how long the threads of processes that live have been ready to run while others ran, in seconds.
+class OwnTime:
+    """How long something takes, less the time for which the processes that do it waited for a CPU.
 
-    What one thread waits another may wait at the same time, so the sum is at least by what all of them together were
-    held up. 0 where the kernel does not say.
+    What one thread waits another may wait at the same time, so at least what others took is left out. Where the
+    kernel does not say it, and on an idle machine, it is the time as it is.
     """
-    return sum(_waited_ns(Path(f"/proc/{pid}/task")) for pid in pids) / 1e9
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._begun_s = time.monotonic()
+        self._waited_s = {pid: _waited_s(pid) for pid in pids}
+
+    @property
+    def waited_s(self) -> float:
+        """Return for how long threads were ready to run while others ran; what has ended meanwhile does not count."""
+        return sum(max(0.0, _waited_s(pid) - before_s) for pid, before_s in self._waited_s.items())
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._begun_s - self.waited_s
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep, and for as long again as the processes waited for a CPU meanwhile."""
+        before_s = self.waited_s
+        time.sleep(seconds)
+        time.sleep(self.waited_s - before_s)
 
 
-def _waited_ns(tasks: Path) -> int:
+def _waited_s(pid: int) -> float:
     total_ns = 0
     try:
-        for task in tasks.iterdir():
+        for task in Path(f"/proc/{pid}/task").iterdir():
             total_ns += int((task / "schedstat").read_text().split()[1])
     except OSError:
-        return total_ns  # it has ended
-    return total_ns
+        pass  # a thread or the process has ended
+    return total_ns / 1e9

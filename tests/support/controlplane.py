@@ -107,7 +107,7 @@ class ControlPlane:
         self._clients.clear()
         for process in (self._apiserver, self._etcd):
             if process is not None:
-                process.stop(timeout=5)
+                process.stop()
         if self._etcd_data is not None:
             shutil.rmtree(self._etcd_data, ignore_errors=True)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.support.waiting import wait_until
+from tests.support.waiting import PATIENCE, wait_until
 
 # Runs in the child before the program replaces it. The kernel then kills the program when the thread that started it
 # ends, so a pytest that was itself killed leaves nothing running. (Popen's preexec_fn would do the same without the
@@ -106,12 +106,12 @@ class Process:
             self._popen.send_signal(number)
 
     def wait(self, timeout: float = 10.0) -> int:
-        """Wait for the program's end and return its exit code."""
+        """Wait for the program's end and return its exit code; the timeout is that of `wait_until`."""
         if self._popen is None:
             raise ProcessError(f"{self.name} was not started")
-        return self._popen.wait(timeout)
+        return self._popen.wait(timeout * PATIENCE)
 
-    def stop(self, timeout: float = 10.0) -> None:
+    def stop(self, timeout: float = 30.0) -> None:
         """End the program with SIGTERM, with SIGKILL if that takes longer than the timeout."""
         if self._popen is None:
             return

@@ -40,7 +40,14 @@ rules:
 
 
 @pytest.fixture
-def prometheus(start_prometheus: StartPrometheus) -> PrometheusServer:
+def written_s() -> float:
+    """The monotonic moment after which the samples are written."""
+    return time.monotonic()
+
+
+@pytest.fixture
+def prometheus(start_prometheus: StartPrometheus, written_s: float) -> PrometheusServer:
+    del written_s  # it comes first
     server = start_prometheus(flags=["--web.enable-remote-write-receiver"])
     now_ms = int(time.time() * 1000)  # noqa: TID251  # samples of a real Prometheus, which goes by the wall clock
     values = {
@@ -75,7 +82,9 @@ def check(rules: Path, *flags: str, environ: dict[str, str] | None = None) -> tu
     return code, [" ".join(line.split()).replace(f"{rules}:", "") for line in out.getvalue().splitlines()]
 
 
-def test_on_a_cluster(rules: Path, prometheus: PrometheusServer, api: KubeApi, control_plane: ControlPlane) -> None:
+def test_on_a_cluster(
+    rules: Path, prometheus: PrometheusServer, api: KubeApi, control_plane: ControlPlane, written_s: float
+) -> None:
     zones = {"node-1": "a", "node-2": "a", "node-3": "b", "node-4": "b"}
     api.create_nodes(manifests.node(name, labels={"topology.kubernetes.io/zone": zone}) for name, zone in zones.items())
     api.create_pod("big", cpu="5", node_name="node-1")
@@ -86,11 +95,11 @@ def test_on_a_cluster(rules: Path, prometheus: PrometheusServer, api: KubeApi, c
     assert code == 0
     assert any(line.endswith("Compared with 4 nodes and 1 Pods of " + line.rpartition(" ")[2]) for line in lines)
     signals = {line.split()[0]: line for line in lines[lines.index(_head(lines, "SERVER")) + 1 :] if line}
-    assert _without_time(signals["use"]) == "use - 4 2/4 range 1, unmapped 1 0s 4"
-    assert _without_time(signals["zone_p99"]) == "zone_p99 - 2 2/4 - 0s 2"
-    assert _without_time(signals["burn"]) == "burn - 1 - - 0s 1"
-    assert _without_time(signals["nobody"]) == "nobody - 0 0/4 - - 0"
-    assert _without_time(signals["twice"]) == "twice - 2 0/4 duplicate 2 - 2"
+    assert _without_time(signals["use"], written_s) == "use - 4 2/4 range 1, unmapped 1 age 4"
+    assert _without_time(signals["zone_p99"], written_s) == "zone_p99 - 2 2/4 - age 2"
+    assert _without_time(signals["burn"], written_s) == "burn - 1 - - age 1"
+    assert _without_time(signals["nobody"], written_s) == "nobody - 0 0/4 - - 0"
+    assert _without_time(signals["twice"], written_s) == "twice - 2 0/4 duplicate 2 - 2"
     assert "requested" not in signals
     judged = lines[lines.index("RULE REFUSES NOW WEIGHT NOW EFFECTIVE SHARE") + 1 :]
     # 3/7 of the 13 that the plugins of the default chain weigh; the rule in shadow takes no part.
@@ -115,13 +124,13 @@ def test_on_a_cluster(rules: Path, prometheus: PrometheusServer, api: KubeApi, c
     ]
 
 
-def test_without_a_cluster(rules: Path, prometheus: PrometheusServer, tmp_path: Path) -> None:
+def test_without_a_cluster(rules: Path, prometheus: PrometheusServer, tmp_path: Path, written_s: float) -> None:
     kubeconfig = tmp_path / "none"
     code, lines = check(rules, "--prometheus", prometheus.url, "--kubeconfig", str(kubeconfig))
     assert code == 0
     assert any("No cluster to compare with: " in line and str(kubeconfig) in line for line in lines)
     (use,) = (line for line in lines if line.startswith("use - "))
-    assert _without_time(use) == "use - 4 - - - 4"
+    assert _without_time(use, written_s) == "use - 4 - - - 4"
     assert "hot - 21 5.571 30%" in lines
 
 
@@ -140,7 +149,7 @@ def test_a_signal_without_an_answer_gives_one(rules: Path, prometheus: Prometheu
     assert sum("no answer: NewConnectionError" in line for line in lines) == 5
 
 
-def test_further_servers_by_name(rules: Path, prometheus: PrometheusServer, tmp_path: Path) -> None:
+def test_further_servers_by_name(rules: Path, prometheus: PrometheusServer, tmp_path: Path, written_s: float) -> None:
     rules.write_text(RULES.replace("expr: max(burn)", "server: edge, expr: max(burn)"))
     config = tmp_path / "config.yaml"
     config.write_text(
@@ -150,7 +159,7 @@ def test_further_servers_by_name(rules: Path, prometheus: PrometheusServer, tmp_
     code, lines = check(rules, "--config", str(config), "--kubeconfig", str(tmp_path / "none"))
     assert code == 1
     (burn,) = (line for line in lines if line.startswith("burn edge"))
-    assert _without_time(burn) == "burn edge 1 - - 0s 1"
+    assert _without_time(burn, written_s) == "burn edge 1 - - age 1"
     assert lines[-1].startswith("5 signals, 4 without an answer, ")
     rules.write_text(RULES.replace("expr: max(burn)", "server: egde, expr: max(burn)"))
     code, lines = check(rules, "--config", str(config))
@@ -170,8 +179,11 @@ def _head(lines: list[str], word: str) -> str:
     return next(line for line in lines if line.startswith("SIGNAL ") and word in line)
 
 
-def _without_time(line: str) -> str:
-    return " ".join(word for word in line.split() if not word.endswith("ms"))
+def _without_time(line: str, written_s: float) -> str:
+    """Return a line without how long the query took, and `age` for an age that can be true."""
+    words = [word for word in line.split() if not word.endswith("ms")]
+    oldest_s = time.monotonic() - written_s
+    return " ".join("age" if word in {f"{s}s" for s in range(round(oldest_s) + 1)} else word for word in words)
 
 
 KEYED = """apiVersion: vane.dev/v1
@@ -188,7 +200,7 @@ rules:
 
 
 def test_signals_that_pods_read_by_a_key_of_their_own(
-    rules: Path, start_prometheus: StartPrometheus, api: KubeApi, control_plane: ControlPlane
+    rules: Path, start_prometheus: StartPrometheus, api: KubeApi, control_plane: ControlPlane, written_s: float
 ) -> None:
     api.create_nodes(manifests.node(f"node-{i}", labels={"topology.kubernetes.io/zone": "a"}) for i in range(3))
     rules.write_text(KEYED)
@@ -207,11 +219,13 @@ def test_signals_that_pods_read_by_a_key_of_their_own(
     code, lines = check(rules, "--prometheus", prometheus.url, "--kubeconfig", str(control_plane.kubeconfig_path))
     assert code == 0, lines
     signals = {
-        line.split()[0]: _without_time(line) for line in lines[lines.index(_head(lines, "SERVER")) + 1 :] if line
+        line.split()[0]: _without_time(line, written_s)
+        for line in lines[lines.index(_head(lines, "SERVER")) + 1 :]
+        if line
     }
-    assert signals["cards"] == "cards - 3 2/3 - 0s 3"
-    assert signals["latency"] == "latency - 2 1/3 unmapped 1 0s 2"
-    assert signals["rtt"] == "rtt - 1 - - 0s 1"
+    assert signals["cards"] == "cards - 3 2/3 - age 3"
+    assert signals["latency"] == "latency - 2 1/3 unmapped 1 age 2"
+    assert signals["rtt"] == "rtt - 1 - - age 1"
     assert "busy-cards by Pod - - -" in lines
     assert "slow-here - 1 1 7%" in lines
     assert any(
