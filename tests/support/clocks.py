@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterable
@@ -55,9 +56,13 @@ class OwnTime:
     kernel does not say it, and on an idle machine, it is the time as it is.
     """
 
-    def __init__(self, pids: Iterable[int]) -> None:
+    def __init__(self, pids: Iterable[int] = (os.getpid(),)) -> None:
         self._begun_s = time.monotonic()
         self._waited_s = {pid: _waited_s(pid) for pid in pids}
+
+    def include(self, pids: Iterable[int]) -> None:
+        """Count processes too that were started since."""
+        self._waited_s |= dict.fromkeys(pids, 0.0)
 
     @property
     def waited_s(self) -> float:

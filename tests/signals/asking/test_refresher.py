@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain, repeat
 
 import pytest
 
@@ -16,6 +17,7 @@ from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected
 from scheduler.signals.asking.refresher import Refresher
 from tests.signals.asking.scripted import FakeClient
+from tests.support.clocks import OwnTime
 from tests.support.waiting import wait_until
 
 NODES = NodeIdentity(1, ("a", "b"), {"a": 0, "b": 1})
@@ -78,12 +80,12 @@ def world() -> Iterator[World]:
 
 def test_signals_are_asked_at_once_and_then_at_their_interval(world: World) -> None:
     world.client.answers["cpu_expr"] = {"a": 1}
-    begun = time.monotonic()
+    begun_s, took = time.monotonic(), OwnTime()
     world.refresher.set_rules(rules_of(fast("cpu", interval_s=0.3)))
     wait_until(lambda: world.published, 2.0, "the first answer")
-    assert time.monotonic() - begun < 0.25
+    assert took.seconds < 0.25
     wait_until(lambda: len(world.published) >= 4, 5.0, "more answers")
-    assert time.monotonic() - begun > 0.8
+    assert time.monotonic() - begun_s > 0.8
     assert world.published[0].node_values()[0] == 1.0
     assert world.observer.done[0] == ("cpu", "")
     assert world.observer.answers[0] == world.published[0]
@@ -117,30 +119,38 @@ def test_a_swap_waits_for_the_first_answers(world: World) -> None:
 
 def test_a_swap_does_not_wait_for_ever(world: World) -> None:
     release = threading.Event()
-    world.client.answers["hung_expr"] = lambda: release.wait(5.0) or {}
-    begun = time.monotonic()
+    world.client.answers["hung_expr"] = lambda: release.wait(30.0) or {}
+    begun_s, took = time.monotonic(), OwnTime()
     announced: list[RuleSet] = []
     world.refresher.swap(rules_of(fast("hung")), announced.append, within_s=0.2)
-    assert 0.2 <= time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun_s >= 0.2
+    assert took.seconds < 1.0
     assert len(announced) == 1
     release.set()
 
 
 def test_slow_signals_do_not_delay_a_fast_one(world: World) -> None:
-    def slow() -> dict[str, float]:
-        time.sleep(1.2)
-        return {}
+    released = threading.Event()
+
+    def slow() -> Callable[[], dict[str, float]]:
+        """Return what takes 1.2 s the first time, and then until it is released."""
+        pauses_s = chain([1.2], repeat(60.0))
+
+        def answer() -> dict[str, float]:
+            released.wait(next(pauses_s))
+            return {}
+
+        return answer
 
     names = [f"slow{i}" for i in range(2)]
     for name in names:
-        world.client.answers[f"{name}_expr"] = slow
+        world.client.answers[f"{name}_expr"] = slow()
     world.refresher.set_rules(rules_of(*(fast(name) for name in names)))
     wait_until(lambda: {answer.signal for answer in world.published} >= set(names), 5.0, "slow answers")
     world.refresher.set_rules(rules_of(*(fast(name) for name in names), fast("quick")))
-    wait_until(lambda: world.of("quick"), 1.0, "the fast signal while others are slow")
-    n_before = len(world.of("quick"))
-    time.sleep(1.0)
-    assert len(world.of("quick")) - n_before >= 7
+    wait_until(lambda: len(world.of("quick")) >= 8, 2.0, "the fast signal while others are slow")
+    assert [len(world.of(name)) for name in names] == [1, 1]
+    released.set()
 
 
 def test_an_outage_costs_few_attempts_and_ends_with_every_signal_asked(
@@ -154,9 +164,11 @@ def test_an_outage_costs_few_attempts_and_ends_with_every_signal_asked(
         world.client.answers[f"{name}_expr"] = lambda: (
             PrometheusUnreachable("refused") if is_down.is_set() else {"a": 1}
         )
+    begun_s = time.monotonic()
     world.refresher.set_rules(rules_of(*(fast(name) for name in names)))
     time.sleep(1.5)
-    assert len(world.client.asked) <= 8, "three to notice, what was under way, and the attempts after a pause"
+    n_asked, longer = len(world.client.asked), (time.monotonic() - begun_s) / 1.5
+    assert n_asked <= 8 * longer, "three to notice, what was under way, and the attempts after a pause"
     assert {reason for _, reason in world.observer.skipped} <= {"outage", "running"}
     assert world.published[0].error_kind == "unreachable"
     assert sum("cannot be asked" in record.message for record in caplog.records) == 1
@@ -169,8 +181,7 @@ def test_a_query_that_is_refused_pauses_alone(world: World) -> None:
     world.refresher.set_rules(rules_of(fast("bad"), fast("good")))
     wait_until(lambda: ("bad", "breaker") in world.observer.skipped, 3.0, "the pause")
     n_good, n_bad = len(world.of("good")), len(world.of("bad"))
-    time.sleep(0.5)
-    assert len(world.of("good")) - n_good >= 3
+    wait_until(lambda: len(world.of("good")) - n_good >= 3, 2.0, "more answers of the other")
     assert len(world.of("bad")) - n_bad <= 4
     assert world.of("bad")[0].error == "HTTP 422, execution: many-to-many"
 
@@ -260,6 +271,7 @@ def test_nothing_is_published_after_stop(world: World) -> None:
 def test_a_hung_query_does_not_hold_the_end_of_the_process() -> None:
     program = """
 import threading
+import time
 from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.asking.refresher import Refresher
 asked = threading.Event()
@@ -269,10 +281,10 @@ class Hung:
         threading.Event().wait()
 refresher = Refresher(Hung(), print)
 refresher.set_rules(RuleSet({"s": Signal("s", "x", ByKind.CLUSTER)}, (), 1))
-assert asked.wait(5.0)
+assert asked.wait(30.0)
+print(time.monotonic(), flush=True)
 refresher.stop()
 """
-    begun = time.monotonic()
-    done = subprocess.run([sys.executable, "-c", program], timeout=20, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program], timeout=120, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - float(done.stdout) < 10.0
