@@ -121,6 +121,7 @@ SIGNALS: Final[Mapping[str, Measured]] = {
     "many": Measured("pods", "{pods: {}, unit: percent}", 20.0, "%"),
 }
 LABEL_MATCH: Final = "label match"
+_LIMITS: Final = (0.6, 0.9, 0.95, 0.97)
 _OFTEN: Final = ("cards", "cards", "mine", "trip", "trip", "load", "taught", "lessons")
 _ALWAYS: Final = ("burn", "use", "taught")
 """What weights and tenants go by, and what is learned over several rule files."""
@@ -215,14 +216,14 @@ def _number(signal: Measured, share: float) -> str:
 
 
 def _filter(random: Random, rule: str, signal: Measured, found: RuleText) -> list[str]:
-    which, share, clear = ("max", random.choice((0.6, 0.9, 0.95, 0.97)), 0.6)
+    which, share, clear = ("max", random.choice(_LIMITS), 0.6)
     if random.random() < 0.25:
         which, share, clear = "min", random.choice((0.02, 0.05, 0.2)), 1.8
     found.limit[rule] = which, float(f"{signal.highest * share:.6g}")
     parts = [f"{which}: {_number(signal, share)}"]
     if signal.is_asked:
         parts += [f"clear: {_number(signal, share * clear)}"] if random.random() < 0.4 else []
-        parts += [f"valve: {random.choice((0.3, 0.6, 0.9))}"] if random.random() < 0.3 else []
+        parts += [f"valve: {random.choice((0.25, 0.5, 0.75))}"] if random.random() < 0.3 else []
         parts += [f"hold: {random.choice((20, 60, 300))}s"] if random.random() < 0.25 else []
         parts += ["missing: reject"] if random.random() < 0.25 else []
     return parts
@@ -270,13 +271,19 @@ def random_answer(random: Random, name: str, nodes: Sequence[str]) -> Drawn:
     keys = _keys(name, nodes)
     keys = [key for key in keys if random.random() < 0.93]
     highest = SIGNALS[name].highest * (0.6 if name == "parts" else 1.0)
-    odd = ("NaN", "+Inf", "1e30", "-1")
-    series = [
-        (key, random.choice(odd) if random.random() < 0.03 else repr(random.uniform(0.0, highest))) for key in keys
-    ]
+    series = [(key, _value(random, highest)) for key in keys]
     late = [(key, random.choice((36.0, 47.5, 58.0, 200.0))) for key in keys if random.random() < 0.05]
     lag_s = random.choice((0.0, 0.0, 0.0, 1.5, 12.0))
     return Drawn(series, late, lag_s, ("partial",) if random.random() < 0.04 else ())
+
+
+def _value(random: Random, highest: float) -> str:
+    """Return a sample: often just at a limit, now and then none that can be used."""
+    if random.random() < 0.03:
+        return random.choice(("NaN", "+Inf", "1e30", "-1"))
+    if random.random() < 0.3:
+        return f"{highest * random.choice(_LIMITS):.6g}"
+    return repr(random.uniform(0.0, highest))
 
 
 def _keys(name: str, nodes: Sequence[str]) -> list[Labels]:
