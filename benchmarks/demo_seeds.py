@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.sim.arm import Feed
-from scheduler.sim.clock import SteadyClock
 from scheduler.sim.phases import Phase, timetable
-from scheduler.sim.screen import Moment
+from scheduler.sim.screen import TourMoment
 from scheduler.sim.statistics import Figures, interval
-from scheduler.sim.tour import Tour, make_plan
+from scheduler.sim.tour import SteadyClock, Tour, make_plan
 
 FEEDS: Final = (Feed.RULES, Feed.NONE, Feed.NOISE)
 FIGURES: Final[Sequence[tuple[str, Callable[[Figures], float]]]] = (
@@ -41,7 +40,7 @@ class NoScreen:
 
     def begin(self, phase: Phase) -> None: ...
     def note(self, lines: Sequence[str]) -> None: ...
-    def show(self, moment: Moment) -> None: ...
+    def show(self, moment: TourMoment) -> None: ...
     def close(self) -> None: ...
 
 

@@ -29,10 +29,10 @@ def command(words: Sequence[str], around: Surroundings) -> int:
         raise UsageError(f"vane demo: --port: must be from 0 to {_MAX_PORT}, got {given.port}. Write 0 for any")
 
     keep_numpy_on_one_thread()
-    from scheduler.sim.demo import Options, run_demo
+    from scheduler.sim.demo import DemoOptions, run_demo
 
     picture = None if given.picture is None else Path(given.picture)
-    options = Options(given.seed, given.fast, given.keep, given.port, picture)
+    options = DemoOptions(given.seed, given.fast, given.keep, given.port, picture)
     try:
         return run_demo(options, around.environ, around.out)
     except VaneError as error:

@@ -13,9 +13,8 @@ from scheduler.evaluator.aggregations import aggregate
 from scheduler.evaluator.binary import matching_of, of_scalars, of_vector_and_scalar, of_vectors
 from scheduler.evaluator.expression import parse
 from scheduler.evaluator.functions import FUNCTIONS, unwrapped
-from scheduler.evaluator.selectors import Moment, Window, select_latest, select_windows
+from scheduler.evaluator.selectors import Moment, Window, select_latest, select_windows, subquery_windows
 from scheduler.evaluator.store import SeriesStore
-from scheduler.evaluator.subqueries import subquery_windows
 from scheduler.evaluator.values import (
     LabelKey,
     Labels,
@@ -45,7 +44,7 @@ def evaluate(expr: str, store: SeriesStore, at_s: float, lookback_s: float = LOO
     Raises
     ------
     PromQLError
-        See `sim.prometheus.values`.
+        See `evaluator.values`.
     """
     at_ms = round(at_s * 1000)
     return evaluate_tree(parse(expr), store, Moment(at_ms, round(lookback_s * 1000), at_ms, at_ms))

@@ -1,9 +1,9 @@
-"""Selectors: which series, and which of their samples at a time."""
+"""Selectors: which series, and which of their samples at a time; subqueries, whose steps stand in for samples."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import promql_parser as ast
 
 from scheduler.evaluator.patterns import compile_pattern
 from scheduler.evaluator.store import Series, SeriesStore, Times, is_stale
-from scheduler.evaluator.values import NAME, Floats, Labels, UnsupportedPromQLError
+from scheduler.evaluator.values import NAME, Floats, LabelKey, Labels, UnsupportedPromQLError, Vector, label_key
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -70,6 +70,31 @@ def select_windows(store: SeriesStore, selector: ast.MatrixSelector, moment: Mom
             times, values = times[~stale], values[~stale]
         if len(times):
             yield Window(series.labels, times, values, start_ms, end_ms)
+
+
+def subquery_windows(
+    node: ast.SubqueryExpr, moment: Moment, evaluated_at: Callable[[Moment], Vector]
+) -> Iterator[Window]:
+    """Yield the results of each series within the range; steps lie at whole multiples of the step since 1970.
+
+    `evaluated_at` gives the inner expression at a moment.
+    """
+    end_ms = reference_ms(node, moment)
+    step_ms, start_ms = _milliseconds(node.step), end_ms - _milliseconds(node.range)
+    found: dict[LabelKey, tuple[Labels, list[int], list[float]]] = {}
+    for at_ms in range((start_ms // step_ms + 1) * step_ms, end_ms + 1, step_ms):
+        vector = evaluated_at(replace(moment, at_ms=at_ms))
+        for labels, value in zip(vector.labels, vector.values.tolist(), strict=True):
+            _, times, values = found.setdefault(label_key(labels), (labels, [], []))
+            times.append(at_ms)
+            values.append(value)
+    for labels, times, values in found.values():
+        yield Window(labels, np.array(times, dtype=np.int64), np.array(values), start_ms, end_ms)
+
+
+def _milliseconds(span: timedelta | None) -> int:
+    # `expression.parse` has refused a subquery without a step.
+    return 0 if span is None else span // _MILLISECOND
 
 
 def matchers_of(selector: ast.VectorSelector) -> list[tuple[str, str, str]]:

@@ -16,14 +16,13 @@ from scheduler.sim import nodes, workloads
 from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, NODES, PODS
 from scheduler.sim.apiserver.server import ApiServer, kubeconfig
 from scheduler.sim.apiserver.store import ObjectStore
-from scheduler.sim.decisions import SchedulerPages
 from scheduler.sim.exporters import Exporters
 from scheduler.sim.kubelet import Kubelets
 from scheduler.sim.law import Shift
-from scheduler.sim.scheduler_process import SchedulerProcess
+from scheduler.sim.scheduler_process import SchedulerPages, SchedulerProcess
 from scheduler.sim.statistics import Ledger
 from scheduler.sim.workloads import Arrival
-from scheduler.sim.world import NodeState, World, noise
+from scheduler.sim.world import NodeState, SimWorld, noise
 
 Json = dict[str, Any]
 
@@ -42,7 +41,7 @@ class Feed(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TourPlan:
     """What is the same in every arm of one run: the seed, the Pods to come, and the shift of load."""
 
     seed: int
@@ -61,7 +60,7 @@ class Arm:
         Seconds since 1970, without steps.
     """
 
-    def __init__(self, feed: Feed, plan: Plan, folder: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, feed: Feed, plan: TourPlan, folder: Path, clock: Callable[[], float]) -> None:
         self.feed = feed
         self.folder = folder
         self.rule_file = folder / "rules" / "demo.yaml"
@@ -70,7 +69,7 @@ class Arm:
         self.ledger = Ledger()
         self._seed = plan.seed
         self._clock = clock
-        self._world = World(nodes.make_nodes(), plan.seed, plan.shift)
+        self._world = SimWorld(nodes.make_nodes(), plan.seed, plan.shift)
         self.states: list[NodeState] = self._world.states(0.0)
         self.store = ObjectStore(now=clock, uid=_uids(plan.seed))
         self._series = SeriesStore(retention_s=_RETENTION_S)

@@ -15,11 +15,10 @@ from typing import Final, TextIO
 
 from scheduler.errors import ConfigError
 from scheduler.sim.arm import Feed
-from scheduler.sim.clock import SteadyClock
 from scheduler.sim.phases import timetable
 from scheduler.sim.screen import PlainScreen, Screen
-from scheduler.sim.summary import summary
-from scheduler.sim.tour import Tour, make_plan
+from scheduler.sim.statistics import summary
+from scheduler.sim.tour import SteadyClock, Tour, make_plan
 
 FEEDS: Final = (Feed.RULES, Feed.NONE)
 
@@ -27,7 +26,7 @@ _SIGNALLED: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DemoOptions:
     """What the command line says.
 
     port
@@ -43,7 +42,7 @@ class Options:
     picture: Path | None = None
 
 
-def run_demo(options: Options, environ: Mapping[str, str], out: TextIO) -> int:
+def run_demo(options: DemoOptions, environ: Mapping[str, str], out: TextIO) -> int:
     """Run the demo and return its exit code.
 
     0 after the summary, and for ^C when `keep` left it running; 130 for ^C before that, 143 for SIGTERM, as shells
@@ -58,7 +57,7 @@ def run_demo(options: Options, environ: Mapping[str, str], out: TextIO) -> int:
     """
     folder = _folder(environ)
     try:
-        return asyncio.run(_Run(options, environ, out, folder).run())
+        return asyncio.run(_DemoRun(options, environ, out, folder).run())
     except BrokenPipeError:
         # Whoever read our output has gone, as in `vane demo | head`; Python must not try to write the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
@@ -77,8 +76,8 @@ def _folder(environ: Mapping[str, str]) -> Path:
         raise ConfigError(f"{what} ({error.strerror or error}). {write}") from error
 
 
-class _Run:
-    def __init__(self, options: Options, environ: Mapping[str, str], out: TextIO, folder: Path) -> None:
+class _DemoRun:
+    def __init__(self, options: DemoOptions, environ: Mapping[str, str], out: TextIO, folder: Path) -> None:
         self._options = options
         self._environ = environ
         self._out = out
@@ -124,7 +123,7 @@ class _Run:
             finally:
                 screen.close()
             first_s = tour.arms[0].ledger.first_bound_s
-            self._say("", summary(figures, options.seed))
+            self._say("", summary({feed.value: of_arm for feed, of_arm in figures.items()}, options.seed))
             if first_s is not None:
                 self._say("", f"The first Pod was bound {first_s - began_s:.1f} s after the start.")
             if options.keep:

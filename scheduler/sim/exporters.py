@@ -12,7 +12,7 @@ import numpy as np
 
 from scheduler.model.arrays import FloatArray
 from scheduler.sim.law import answered_within, chance
-from scheduler.sim.nodes import NodeSpec
+from scheduler.sim.nodes import SimNode
 from scheduler.sim.workloads import NAMESPACE
 from scheduler.sim.world import NodeState
 
@@ -80,7 +80,7 @@ class Exporters:
         counts[-1] += n_requests
 
 
-def _cpu_series(node: NodeSpec) -> Iterable[tuple[Labels, float, float]]:
+def _cpu_series(node: SimNode) -> Iterable[tuple[Labels, float, float]]:
     """Return labels per core and mode, with what the mode gets of each second: `used` * use + `constant`."""
     base = {"__name__": "node_cpu_seconds_total", "job": "node-exporter", "instance": f"{node.address}:9100"}
     for core in range(node.cores):
@@ -104,7 +104,7 @@ def _cards(state: NodeState) -> Iterable[tuple[Labels, float]]:
         yield {"__name__": "DCGM_FI_DEV_GPU_UTIL", **base}, card.util_percent
 
 
-def _request_series(pod: str, node: NodeSpec) -> list[Labels]:
+def _request_series(pod: str, node: SimNode) -> list[Labels]:
     """Return the buckets' labels; the zone is the Pod's locality, as a relabelling puts it on every target."""
     base = {
         "__name__": f"{_DURATION}_bucket",

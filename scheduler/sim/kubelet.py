@@ -14,7 +14,7 @@ from scheduler.sim.apiserver.resources import PODS
 from scheduler.sim.apiserver.store import ObjectStore
 from scheduler.sim.statistics import Ledger
 from scheduler.sim.workloads import NAMESPACE, Arrival, Behaviour
-from scheduler.sim.world import World
+from scheduler.sim.world import SimWorld
 
 Json = dict[str, Any]
 
@@ -28,7 +28,12 @@ class Kubelets:
     """Watches the store's Pods; `plans` are the arrivals by name, whose true behaviour only the nodes know."""
 
     def __init__(
-        self, store: ObjectStore, world: World, ledger: Ledger, clock: Callable[[], float], plans: Mapping[str, Arrival]
+        self,
+        store: ObjectStore,
+        world: SimWorld,
+        ledger: Ledger,
+        clock: Callable[[], float],
+        plans: Mapping[str, Arrival],
     ) -> None:
         self._store = store
         self._world = world

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.model.arrays import FloatArray
-from scheduler.sim.nodes import FRAMEBUFFER_MIB, NodeSpec
+from scheduler.sim.nodes import FRAMEBUFFER_MIB, SimNode
 from scheduler.sim.workloads import Behaviour
 
 SERVICE_MS: Final = 8.0
@@ -55,7 +55,7 @@ class Card:
         return self.used_mib > CARD_IN_USE_MIB
 
 
-def background(node: NodeSpec, at_s: float, seed: int, shift: Shift | None) -> float:
+def background(node: SimNode, at_s: float, seed: int, shift: Shift | None) -> float:
     """Return what runs on a node beside its Pods: some per cent that swing slowly, and the shift."""
     base = 0.03 + 0.07 * chance(seed, node.name, "base")
     phase = chance(seed, node.name, "phase")
@@ -66,12 +66,12 @@ def background(node: NodeSpec, at_s: float, seed: int, shift: Shift | None) -> f
     return base + swing + moved
 
 
-def cpu_use(node: NodeSpec, behind: float, pods: Sequence[Behaviour]) -> float:
+def cpu_use(node: SimNode, behind: float, pods: Sequence[Behaviour]) -> float:
     """Return background and true use of the Pods over capacity, at most 1: then all get less than they would use."""
     return min(behind + sum(pod.cpu_cores for pod in pods) / node.cores, 1.0)
 
 
-def memory_use(node: NodeSpec, pods: Sequence[Behaviour]) -> float:
+def memory_use(node: SimNode, pods: Sequence[Behaviour]) -> float:
     return min(_SYSTEM_MEMORY + sum(pod.memory_bytes for pod in pods) / node.memory_bytes, 1.0)
 
 

@@ -19,7 +19,7 @@ from scheduler.sim.law import HOT
 from scheduler.sim.nodes import ZONES
 from scheduler.sim.phases import SHIFT, Phase
 from scheduler.sim.reasons import Told
-from scheduler.sim.screen import ArmView, Moment, Screen
+from scheduler.sim.screen import ArmView, Screen, TourMoment
 from scheduler.sim.world import NodeState
 
 _MOST_DECISIONS: Final = 9
@@ -48,10 +48,10 @@ class _Picture:
     def note(self, lines: Sequence[str]) -> None:
         self._note = lines
 
-    def take(self, moment: Moment) -> None:
+    def take(self, moment: TourMoment) -> None:
         self._told.extend(moment.told)
 
-    def draw(self, moment: Moment, width: int, height: int) -> RenderableType:
+    def draw(self, moment: TourMoment, width: int, height: int) -> RenderableType:
         parts: list[RenderableType] = [self._head(moment)]
         n_free = height - _OTHER_LINES
         if self._note:
@@ -62,13 +62,13 @@ class _Picture:
         parts += [_arms(moment.arms, width), self._decisions(moment, min(max(n_free, 1), _MOST_DECISIONS))]
         return Group(*parts)
 
-    def _head(self, moment: Moment) -> RenderableType:
+    def _head(self, moment: TourMoment) -> RenderableType:
         phase = moment.phase
         title = Text(f" {phase.title} ", style="bold reverse")
         text = Text.assemble(title, f"  {phase.look_at}")
         return Panel(text, title="vane demo", subtitle=f"{moment.at_s:.0f} of {moment.length_s:.0f} s", padding=(0, 1))
 
-    def _decisions(self, moment: Moment, n_shown: int) -> RenderableType:
+    def _decisions(self, moment: TourMoment, n_shown: int) -> RenderableType:
         table = Table.grid(padding=(0, 2))
         table.add_column(style="bold", no_wrap=True)
         table.add_column(no_wrap=True)
@@ -141,7 +141,7 @@ class LiveScreen:
         if lines:
             self._picture.note(lines)
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: TourMoment) -> None:
         self._picture.take(moment)
         width, height = self._console.size
         self._live.update(self._picture.draw(moment, width, height), refresh=True)
@@ -168,7 +168,7 @@ class PictureScreen:
     def note(self, lines: Sequence[str]) -> None:
         self._screen.note(lines)
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: TourMoment) -> None:
         self._picture.take(moment)
         phase = moment.phase
         taken_s = phase.begins_s + _PICTURE_AT * (phase.ends_s - phase.begins_s)

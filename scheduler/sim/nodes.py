@@ -23,7 +23,7 @@ _PLAIN_PER_ZONE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSpec:
+class SimNode:
     """What a node has; `memory_bytes` is what its Pods may ask for, and all there is."""
 
     name: str
@@ -38,7 +38,7 @@ class NodeSpec:
         return DISTANCE_MS[self.zone]
 
 
-def make_nodes() -> tuple[NodeSpec, ...]:
+def make_nodes() -> tuple[SimNode, ...]:
     """Return the twelve nodes, by zone; in each the last one has cards."""
     specs = []
     for i, zone in enumerate(ZONES):
@@ -46,11 +46,11 @@ def make_nodes() -> tuple[NodeSpec, ...]:
             cards = _CARDS if number > _PLAIN_PER_ZONE else 0
             letter = zone[-1]
             name = f"gpu-{letter}1" if cards else f"node-{letter}{number}"
-            specs.append(NodeSpec(name, zone, f"10.0.{i}.{number}", _CORES, _MEMORY_GIB * 2.0**30, cards))
+            specs.append(SimNode(name, zone, f"10.0.{i}.{number}", _CORES, _MEMORY_GIB * 2.0**30, cards))
     return tuple(specs)
 
 
-def manifest(node: NodeSpec) -> Json:
+def manifest(node: SimNode) -> Json:
     """Return the Node object, as its kubelet would register it."""
     resources = {"cpu": str(node.cores), "memory": f"{_MEMORY_GIB}Gi", "pods": "110", "ephemeral-storage": "100Gi"}
     if node.cards:

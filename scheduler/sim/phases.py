@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 ARRIVE: Final = "arrive"
@@ -16,6 +19,9 @@ SHIFTED_ZONE: Final = "zone-b"
 SHIFTED_BY: Final = 0.45
 FIRST_PODS: Final = 30
 PODS_PER_S: Final = 2.4
+BEFORE: Final = "filter: {max: 80%, clear: 70%, valve: 50%}"
+AFTER: Final = "filter: {max: 65%, clear: 60%, valve: 50%}"
+"""The edit of the rule file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,23 @@ def timetable(is_fast: bool) -> Sequence[Phase]:
 
 def begin_of(phases: Sequence[Phase], key: str) -> float:
     return next(phase.begins_s for phase in phases if phase.key == key)
+
+
+def edit_rules(file: Path) -> list[str]:
+    """Lower the limit of the first rule, as an operator would, and return the diff.
+
+    Raises
+    ------
+    ValueError
+        If the file does not have that line exactly once.
+    """
+    before = file.read_text()
+    if before.count(BEFORE) != 1:
+        raise ValueError(f"{file}: {before.count(BEFORE)} lines with {BEFORE!r}")
+    after = before.replace(BEFORE, AFTER)
+    # Written beside it and moved over it, so that nobody reads half a file.
+    new = file.with_suffix(".new")
+    new.write_text(after)
+    os.replace(new, file)
+    diff = difflib.unified_diff(before.splitlines(), after.splitlines(), file.name, file.name, n=2, lineterm="")
+    return list(diff)

@@ -1,18 +1,25 @@
-"""The scheduler of an arm: `vane run` as a process, just as an operator starts it."""
+"""The scheduler of an arm: `vane run` as a process, just as an operator starts it, and its pages."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import aiohttp
 
 from scheduler.child_process import ending_with_us, free_port
 from scheduler.errors import VaneError
 
+Json = dict[str, Any]
+
+_MOST_DECISIONS: Final = 50
+_PAGE_TIMEOUT: Final = aiohttp.ClientTimeout(total=2.0)
 _STOP_S: Final = 8.0
 _TAIL_LINES: Final = 8
 
@@ -69,6 +76,40 @@ class SchedulerProcess:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             await process.wait()
+
+
+class SchedulerPages:
+    """The HTTPS port of one `vane run`; its certificate is self-signed, and nothing but loopback is asked."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"https://127.0.0.1:{port}"
+        self._session: aiohttp.ClientSession | None = None
+        self._next = 0
+
+    async def is_ready(self) -> bool:
+        return await self._get("/readyz") is not None
+
+    async def new_decisions(self) -> list[Json]:
+        """Return what was decided since the last call, oldest first; nothing while the page does not answer."""
+        body = await self._get(f"/decisions?after={self._next}&limit={_MOST_DECISIONS}")
+        if body is None:
+            return []
+        answer = json.loads(body)
+        self._next = int(answer["next"])
+        return list(answer["decisions"])
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def _get(self, path: str) -> bytes | None:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=_PAGE_TIMEOUT, connector=aiohttp.TCPConnector(ssl=False))
+        try:
+            async with self._session.get(self._url + path) as answer:
+                return await answer.read() if answer.status == 200 else None
+        except (TimeoutError, aiohttp.ClientError):
+            return None
 
 
 def _plain(environ: Mapping[str, str]) -> dict[str, str]:

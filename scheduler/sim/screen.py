@@ -37,7 +37,7 @@ class ArmView:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TourMoment:
     """The tour at `at_s` seconds after its start; `told` are the decisions of the first arm since the last moment.
 
     sample
@@ -59,7 +59,7 @@ class Screen(Protocol):
     def note(self, lines: Sequence[str]) -> None:
         """Show lines that belong to the phase under way, as the diff of an edited file."""
 
-    def show(self, moment: Moment) -> None: ...
+    def show(self, moment: TourMoment) -> None: ...
     def close(self) -> None: ...
 
 
@@ -81,7 +81,7 @@ class PlainScreen:
     def note(self, lines: Sequence[str]) -> None:
         self._say(*(f"    {line}" for line in lines))
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: TourMoment) -> None:
         self._say(*(decision_line(told) for told in moment.told[-_LINES_PER_MOMENT:]))
         for pod, message in moment.arms[0].failures:
             if pod not in self._failed:

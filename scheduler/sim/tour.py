@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from scheduler.errors import VaneError
-from scheduler.sim.arm import Arm, Feed, Plan
-from scheduler.sim.edit import edit_rules
+from scheduler.sim.arm import Arm, Feed, TourPlan
 from scheduler.sim.law import Shift
 from scheduler.sim.phases import (
     BACK,
@@ -23,9 +23,10 @@ from scheduler.sim.phases import (
     SHIFTED_ZONE,
     Phase,
     begin_of,
+    edit_rules,
 )
 from scheduler.sim.reasons import Told, sample, tell
-from scheduler.sim.screen import ArmView, Moment, Screen
+from scheduler.sim.screen import ArmView, Screen, TourMoment
 from scheduler.sim.statistics import Figures
 from scheduler.sim.workloads import arrivals
 
@@ -36,16 +37,26 @@ _LAST_ARRIVAL_S: Final = 1.0
 _READY_S: Final = 30.0
 
 
+class SteadyClock:
+    """Seconds since 1970: the wall clock as it was at the start, moved on by the monotonic one, so it never steps."""
+
+    def __init__(self) -> None:
+        self._offset_s = datetime.now(UTC).timestamp() - time.monotonic()
+
+    def __call__(self) -> float:
+        return self._offset_s + time.monotonic()
+
+
 class NotReadyError(VaneError):
     """A scheduler did not get ready in time."""
 
 
-def make_plan(seed: int, phases: Sequence[Phase]) -> Plan:
+def make_plan(seed: int, phases: Sequence[Phase]) -> TourPlan:
     length_s = phases[-1].ends_s
     # The last ones are to be bound before the figures are read.
     coming = arrivals(seed, length_s - _LAST_ARRIVAL_S, FIRST_PODS, PODS_PER_S)
     shift = Shift(SHIFTED_ZONE, begin_of(phases, SHIFT), SHIFTED_BY)
-    return Plan(seed, coming, shift)
+    return TourPlan(seed, coming, shift)
 
 
 class Tour:
@@ -57,7 +68,7 @@ class Tour:
     def __init__(
         self,
         feeds: Sequence[Feed],
-        plan: Plan,
+        plan: TourPlan,
         phases: Sequence[Phase],
         folder: Path,
         clock: Callable[[], float],
@@ -144,7 +155,7 @@ class Tour:
             for arm in self.arms:
                 arm.beat(at_s, elapsed_s, is_counted)
 
-    async def _moment(self, at_s: float, phase: Phase) -> Moment:
+    async def _moment(self, at_s: float, phase: Phase) -> TourMoment:
         told: list[Told] = []
         for arm in self.arms:
             if arm.scheduler is not None:
@@ -159,7 +170,7 @@ class Tour:
             elif decisions:
                 self._sample = "no sample young enough"
         views = [_view(arm) for arm in self.arms]
-        return Moment(at_s, self._phases[-1].ends_s, phase, views, told, self._sample)
+        return TourMoment(at_s, self._phases[-1].ends_s, phase, views, told, self._sample)
 
 
 def _view(arm: Arm) -> ArmView:

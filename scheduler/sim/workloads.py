@@ -60,7 +60,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class WorkloadKind:
     """Of what a kind of workload asks; `use`: lowest and highest factor on that CPU; `life_s`: shortest and longest."""
 
     cpu_millis: int
@@ -72,9 +72,9 @@ class Kind:
 
 # A service is given more than it needs and jobs less: both are the rule in published traces of real clusters.
 KINDS: Final = {
-    WEB: Kind(cpu_millis=700, memory_mib=768, gpu_slices=0, use=(0.2, 1.3), life_s=(12.0, 30.0)),
-    BATCH: Kind(cpu_millis=500, memory_mib=512, gpu_slices=0, use=(0.6, 3.6), life_s=(8.0, 22.0)),
-    TRAIN: Kind(cpu_millis=500, memory_mib=1024, gpu_slices=1, use=(0.4, 1.2), life_s=(16.0, 34.0)),
+    WEB: WorkloadKind(cpu_millis=700, memory_mib=768, gpu_slices=0, use=(0.2, 1.3), life_s=(12.0, 30.0)),
+    BATCH: WorkloadKind(cpu_millis=500, memory_mib=512, gpu_slices=0, use=(0.6, 3.6), life_s=(8.0, 22.0)),
+    TRAIN: WorkloadKind(cpu_millis=500, memory_mib=1024, gpu_slices=1, use=(0.4, 1.2), life_s=(16.0, 34.0)),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.sim.law import Card, Shift, background, chance, choose_card, cpu_use, fill, memory_use
-from scheduler.sim.nodes import DISTANCE_MS, FRAMEBUFFER_MIB, NodeSpec
+from scheduler.sim.nodes import DISTANCE_MS, FRAMEBUFFER_MIB, SimNode
 from scheduler.sim.workloads import Behaviour
 
 
@@ -14,7 +14,7 @@ from scheduler.sim.workloads import Behaviour
 class NodeState:
     """One node at one moment; uses are shares of capacity. `serving` are the Pods that answer requests."""
 
-    node: NodeSpec
+    node: SimNode
     cpu: float
     memory: float
     distance_ms: float
@@ -32,10 +32,10 @@ class _Running:
     card: int | None
 
 
-class World:
+class SimWorld:
     """Pods on nodes. It knows no clock: `states(at_s)` says how things stand then, seconds after the start."""
 
-    def __init__(self, nodes: Sequence[NodeSpec], seed: int, shift: Shift | None = None) -> None:
+    def __init__(self, nodes: Sequence[SimNode], seed: int, shift: Shift | None = None) -> None:
         self.nodes = tuple(nodes)
         self._by_name = {node.name: node for node in nodes}
         self._seed = seed
@@ -73,7 +73,7 @@ class World:
             on[pod.node].append(pod)
         return [self._state(node, on[node.name], at_s) for node in self.nodes]
 
-    def _state(self, node: NodeSpec, pods: Sequence[_Running], at_s: float) -> NodeState:
+    def _state(self, node: SimNode, pods: Sequence[_Running], at_s: float) -> NodeState:
         behaviours = [pod.behaviour for pod in pods]
         return NodeState(
             node=node,
@@ -94,7 +94,7 @@ def noise(states: Sequence[NodeState], at_s: float, seed: int, hold_s: float = 4
     moment = int(at_s / hold_s)
     nearest, farthest = min(DISTANCE_MS.values()), max(DISTANCE_MS.values())
 
-    def draw(node: NodeSpec, *words: object) -> float:
+    def draw(node: SimNode, *words: object) -> float:
         return chance(seed, "noise", moment, node.name, *words)
 
     return [

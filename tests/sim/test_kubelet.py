@@ -12,7 +12,7 @@ from scheduler.sim.kubelet import Kubelets, behaviour_of
 from scheduler.sim.nodes import make_nodes
 from scheduler.sim.statistics import Ledger
 from scheduler.sim.workloads import NAMESPACE, Arrival, Behaviour
-from scheduler.sim.world import World
+from scheduler.sim.world import SimWorld
 
 JOB = Behaviour(2.0, 2.0**30)
 
@@ -39,7 +39,7 @@ async def _pods_run_and_end() -> None:
     uids = itertools.count()
     store = ObjectStore(now=clock, uid=lambda: f"uid-{next(uids)}")
     store.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-    world, ledger = World(make_nodes(), seed=1), Ledger()
+    world, ledger = SimWorld(make_nodes(), seed=1), Ledger()
     plans = {"batch-1": Arrival(0.0, "batch-1", "batch", 500, 512, 0, JOB, life_s=0.2)}
     kubelets = Kubelets(store, world, ledger, clock, plans)
     phases: list[str] = []

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from scheduler.sim.law import SERVICE_MS
 from scheduler.sim.nodes import make_nodes
-from scheduler.sim.statistics import Ledger, interval
+from scheduler.sim.statistics import Ledger, interval, summary
 from scheduler.sim.workloads import Behaviour
-from scheduler.sim.world import World
+from scheduler.sim.world import SimWorld
 
 HEAVY = Behaviour(6.8, 0.0)
 
 
 def test_hot_time_is_pod_seconds_above_80_per_cent() -> None:
-    world, ledger = World(make_nodes(), seed=1), Ledger()
+    world, ledger = SimWorld(make_nodes(), seed=1), Ledger()
     world.start("1", "batch-1", "node-a1", HEAVY)
     world.start("2", "batch-2", "node-a2", Behaviour(1.0, 0.0))
     world.start("3", "batch-3", "node-a2", Behaviour(1.0, 0.0))
@@ -29,7 +29,7 @@ def test_hot_time_is_pod_seconds_above_80_per_cent() -> None:
 
 
 def test_the_p99_served_is_that_of_the_law() -> None:
-    world, ledger = World(make_nodes(), seed=1), Ledger()
+    world, ledger = SimWorld(make_nodes(), seed=1), Ledger()
     world.start("1", "web-1", "node-c1", Behaviour(3.0, 0.0, requests_per_s=40.0))
     states = world.states(0.0)
     cpu = next(state.cpu for state in states if state.node.name == "node-c1")
@@ -41,7 +41,7 @@ def test_the_p99_served_is_that_of_the_law() -> None:
 
 
 def test_fragments_are_a_mean_over_time() -> None:
-    world, ledger = World(make_nodes(), seed=1), Ledger()
+    world, ledger = SimWorld(make_nodes(), seed=1), Ledger()
     ledger.lasted(world.states(0.0), 1.0)
     world.start("1", "train-1", "gpu-a1", Behaviour(0.5, 0.0, framebuffer_mib=8_192.0))
     ledger.lasted(world.states(1.0), 3.0)
@@ -65,6 +65,17 @@ def test_what_was_not_measured_is_no_number() -> None:
     figures = Ledger().figures()
     for value in (figures.hot_share, figures.p99_ms, figures.slow_share, figures.fragments_gib, figures.bind_p99_ms):
         assert math.isnan(value)
+
+
+def test_the_summary_is_a_line_per_figure_and_a_column_per_arm() -> None:
+    ledger = Ledger()
+    ledger.created("1", 0.0)
+    ledger.bound("1", 0.012)
+    text = summary({"with rules": ledger.figures(), "without rules": Ledger().figures()}, seed=5)
+    assert "seed 5" in text
+    assert "Pods placed" + " " * 24 + f"{'1 of 1':>18}{'0 of 0':>18}" in text
+    assert f"{'12 ms':>18}{'-':>18}" in text
+    assert max(map(len, text.splitlines())) <= 120
 
 
 def test_an_interval_is_students() -> None:

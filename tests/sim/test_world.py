@@ -14,7 +14,7 @@ from scheduler.sim.law import Shift
 from scheduler.sim.nodes import ZONES, make_nodes
 from scheduler.sim.nodes import manifest as node_manifest
 from scheduler.sim.workloads import BATCH, KINDS, TRAIN, WEB, Behaviour, arrivals, manifest
-from scheduler.sim.world import NodeState, World, noise
+from scheduler.sim.world import NodeState, SimWorld, noise
 
 SECOND_S = 1_000_000.0
 WEB_POD = Behaviour(1.6, 2.0**30, requests_per_s=50.0)
@@ -59,7 +59,7 @@ def test_every_kind_comes_and_says_what_it_asks_for() -> None:
 
 
 def test_pods_come_and_go() -> None:
-    world = World(make_nodes(), seed=1)
+    world = SimWorld(make_nodes(), seed=1)
     before = state_of(world, "gpu-a1")
     world.start("1", "web-1", "gpu-a1", WEB_POD)
     world.start("2", "train-1", "gpu-a1", GPU_POD)
@@ -77,14 +77,14 @@ def test_pods_come_and_go() -> None:
 
 
 def test_the_load_shifts() -> None:
-    world = World(make_nodes(), seed=1, shift=Shift("zone-b", 5.0, 0.45))
+    world = SimWorld(make_nodes(), seed=1, shift=Shift("zone-b", 5.0, 0.45))
     assert state_of(world, "node-b1", 0.0).cpu < 0.13
     assert state_of(world, "node-b1", 8.0).cpu > 0.45
     assert state_of(world, "node-a1", 8.0).cpu < 0.13
 
 
 def test_noise_has_the_same_shape_and_says_nothing_of_the_nodes() -> None:
-    world = World(make_nodes(), seed=1)
+    world = SimWorld(make_nodes(), seed=1)
     world.start("1", "web-1", "node-a1", WEB_POD)
     true = world.states(0.0)
     made = noise(true, 0.0, seed=1)
@@ -101,7 +101,7 @@ def test_noise_has_the_same_shape_and_says_nothing_of_the_nodes() -> None:
 
 
 def test_series_say_what_the_law_says() -> None:
-    store, world = SeriesStore(), World(make_nodes(), seed=1)
+    store, world = SeriesStore(), SimWorld(make_nodes(), seed=1)
     world.start("1", "web-1", "node-a1", WEB_POD)
     world.start("2", "train-1", "gpu-c1", GPU_POD)
     exporters = Exporters(store.append)
@@ -124,7 +124,7 @@ def test_series_say_what_the_law_says() -> None:
 
 def test_a_pod_that_has_gone_is_no_longer_scraped() -> None:
     written: list[Mapping[str, str]] = []
-    world = World(make_nodes(), seed=1)
+    world = SimWorld(make_nodes(), seed=1)
     world.start("1", "web-1", "node-a1", WEB_POD)
     exporters = Exporters(lambda labels, _at_s, _value: written.append(labels))
     exporters.count(world.states(0.0), 1.0)
@@ -138,7 +138,7 @@ def test_a_pod_that_has_gone_is_no_longer_scraped() -> None:
     assert not any("pod" in labels for labels in written)
 
 
-def state_of(world: World, name: str, at_s: float = 0.0) -> NodeState:
+def state_of(world: SimWorld, name: str, at_s: float = 0.0) -> NodeState:
     return next(state for state in world.states(at_s) if state.node.name == name)
 
 

@@ -9,7 +9,7 @@ resources are refused by name.
 """
 
 from scheduler.sim.apiserver.failures import StatusError
-from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, RESOURCES, Resource
+from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, RESOURCES
 from scheduler.sim.apiserver.server import ApiServer, kubeconfig
 from scheduler.sim.apiserver.store import ObjectStore
 
@@ -22,7 +22,6 @@ __all__ = [
     "RESOURCES",
     "ApiServer",
     "ObjectStore",
-    "Resource",
     "StatusError",
     "kubeconfig",
 ]

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from scheduler.sim.apiserver.resources import BY_PREFIX, RESOURCES, Json, Resource
+from scheduler.sim.apiserver.resources import BY_PREFIX, RESOURCES, Json, ServedResource
 
 KUBERNETES_VERSION: Final = "1.37"
 """The release whose answers the contract suite compares with."""
@@ -28,20 +28,20 @@ _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _GROUPS: Final = tuple(sorted({one.group for one in RESOURCES if one.group}))
 
 
-class Page(NamedTuple):
+class DiscoveryPage(NamedTuple):
     body: bytes
     content_type: str
 
 
-def discover(path: str, accept: str) -> Page | None:
+def discover(path: str, accept: str) -> DiscoveryPage | None:
     """Return the page at a path, None if there is none; `accept` decides between the two forms of discovery."""
     path = path.rstrip("/") or "/"
     if path in _HEALTH or path.startswith(tuple(f"{one}/" for one in _HEALTH)):
-        return Page(b"ok", _TEXT)
+        return DiscoveryPage(b"ok", _TEXT)
     if path in ("/api", "/apis") and _wants_aggregated(accept):
-        return Page(msgspec.json.encode(_aggregated(path)), _AGGREGATED)
+        return DiscoveryPage(msgspec.json.encode(_aggregated(path)), _AGGREGATED)
     made = _PAGES.get(path)
-    return None if made is None else Page(msgspec.json.encode(made()), _JSON)
+    return None if made is None else DiscoveryPage(msgspec.json.encode(made()), _JSON)
 
 
 def _wants_aggregated(accept: str) -> bool:
@@ -72,7 +72,7 @@ def _aggregated_version(group: str) -> Json:
     return {"version": "v1", "resources": resources, "freshness": "Current"}
 
 
-def _aggregated_resource(resource: Resource) -> Json:
+def _aggregated_resource(resource: ServedResource) -> Json:
     described: Json = {
         "resource": resource.plural,
         "responseKind": {"group": "", "version": "", "kind": resource.kind},
@@ -96,7 +96,7 @@ def _aggregated_resource(resource: Resource) -> Json:
     return described
 
 
-def _kind_of(resource: Resource, subresource: str) -> str:
+def _kind_of(resource: ServedResource, subresource: str) -> str:
     return "Binding" if subresource == "binding" else resource.kind
 
 

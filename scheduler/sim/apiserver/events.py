@@ -6,7 +6,7 @@ from typing import Final
 
 from scheduler.sim.apiserver.failures import Cause, invalid_value, required
 from scheduler.sim.apiserver.kind import Kind
-from scheduler.sim.apiserver.resources import Json, Resource
+from scheduler.sim.apiserver.resources import Json, ServedResource
 
 _NEW_NAMES: Final = {
     "involvedObject": "regarding",
@@ -38,7 +38,7 @@ class EventKind(Kind):
             if obj.get(field) is None:
                 obj[field] = dict(value) if isinstance(value, dict) else value
 
-    def problems(self, resource: Resource, obj: Json) -> list[Cause]:
+    def problems(self, resource: ServedResource, obj: Json) -> list[Cause]:
         causes = [] if resource.group else _place_problems(obj)
         if obj.get("eventTime"):
             missing = [field for field in _REQUIRED if not obj.get(_OLD_NAMES.get(field, field))]
@@ -52,7 +52,7 @@ class EventKind(Kind):
             causes.append(invalid_value("message", "", f"can have at most {_NOTE_LIMIT_BYTES} characters"))
         return causes
 
-    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
+    def update(self, resource: ServedResource, new: Json, old: Json, subresource: str) -> list[Cause]:
         del subresource
         self.default(new)
         if not resource.group:
@@ -63,10 +63,10 @@ class EventKind(Kind):
             if new.get(field) != old.get(field)
         ]
 
-    def to_stored(self, resource: Resource, obj: Json) -> Json:
+    def to_stored(self, resource: ServedResource, obj: Json) -> Json:
         return {_OLD_NAMES.get(field, field): value for field, value in obj.items()} if resource.group else obj
 
-    def from_stored(self, resource: Resource, obj: Json) -> Json:
+    def from_stored(self, resource: ServedResource, obj: Json) -> Json:
         if not resource.group:
             return obj
         shown = {_NEW_NAMES.get(field, field): value for field, value in obj.items()}

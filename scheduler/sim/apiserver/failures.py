@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from scheduler.errors import VaneError
-from scheduler.sim.apiserver.resources import Json, Resource
+from scheduler.sim.apiserver.resources import Json, ServedResource
 
 
 class StatusError(VaneError):
@@ -55,16 +55,16 @@ def duplicate(field: str, value: str) -> Cause:
     return Cause("FieldValueDuplicate", f'Duplicate value: "{value}"', field)
 
 
-def not_found(resource: Resource, name: str) -> StatusError:
+def not_found(resource: ServedResource, name: str) -> StatusError:
     return StatusError(404, "NotFound", f'{resource.qualified} "{name}" not found', _details(resource, name))
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
+def already_exists(resource: ServedResource, name: str) -> StatusError:
     message = f'{resource.qualified} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, _details(resource, name))
 
 
-def conflict(resource: Resource, name: str, why: str = "", subresource: str = "") -> StatusError:
+def conflict(resource: ServedResource, name: str, why: str = "", subresource: str = "") -> StatusError:
     """Return the answer to a write that rests on what is no longer so."""
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
     suffix = f"/{subresource}" if subresource else ""
@@ -73,7 +73,7 @@ def conflict(resource: Resource, name: str, why: str = "", subresource: str = ""
     return StatusError(409, "Conflict", f'Operation cannot be fulfilled on {where} "{name}": {why}', details)
 
 
-def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> StatusError:
+def invalid(resource: ServedResource, name: str, causes: Sequence[Cause]) -> StatusError:
     """Return the answer to an object that cannot be; `causes` has at least one."""
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -95,7 +95,7 @@ def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
-def _details(resource: Resource, name: str) -> Json:
+def _details(resource: ServedResource, name: str) -> Json:
     details = {"name": name}
     if resource.group:
         details["group"] = resource.group

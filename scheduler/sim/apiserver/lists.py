@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from scheduler.sim.apiserver.encoding import encode_item, encode_object
 from scheduler.sim.apiserver.failures import StatusError, bad_request
 from scheduler.sim.apiserver.history import Stored, place_of
-from scheduler.sim.apiserver.resources import Json
+from scheduler.sim.apiserver.kinds import kind_of
+from scheduler.sim.apiserver.resources import Json, ServedResource
 from scheduler.sim.apiserver.store import ObjectStore
 from scheduler.sim.apiserver.tables import encode_table, wants_table
-from scheduler.sim.apiserver.target import Query, Target
+from scheduler.sim.apiserver.target import RequestQuery, Target
 
 _TOO_LARGE: Final = "ResourceVersionTooLarge"
 
@@ -26,7 +26,7 @@ class _Token(msgspec.Struct):
     start: str
 
 
-def read_one(store: ObjectStore, target: Target, query: Query, accept: str) -> bytes:
+def read_one(store: ObjectStore, target: Target, query: RequestQuery, accept: str) -> bytes:
     stored = store.stored(target.resource, target.namespace, target.name)
     check_version(store, query.version())
     if wants_table(accept):
@@ -34,7 +34,7 @@ def read_one(store: ObjectStore, target: Target, query: Query, accept: str) -> b
     return encode_object(target.resource, stored)
 
 
-def read_list(store: ObjectStore, target: Target, query: Query, accept: str) -> bytes:
+def read_list(store: ObjectStore, target: Target, query: RequestQuery, accept: str) -> bytes:
     """Return a list, or a page of one where `limit` is given; resourceVersion 0 switches the limit off."""
     select = query.selector(target.resource)
     asked, limit = query.version(), query.number("limit") or 0
@@ -72,9 +72,21 @@ def check_version(store: ObjectStore, asked: int | None) -> None:
         raise StatusError(504, "Timeout", message, details)
 
 
-def select_is_plain(query: Query) -> bool:
+def select_is_plain(query: RequestQuery) -> bool:
     """Whether a list has no selector, so that what is left of it is known without looking."""
     return not query.text("labelSelector") and not query.text("fieldSelector")
+
+
+def encode_item(resource: ServedResource, stored: Stored) -> bytes:
+    """Return an object as it stands in a list: without kind and apiVersion."""
+    if not resource.storage:
+        return stored.encoded
+    return msgspec.json.encode(kind_of(resource).from_stored(resource, stored.copy()))
+
+
+def encode_object(resource: ServedResource, stored: Stored) -> bytes:
+    head = f'{{"kind":"{resource.kind}","apiVersion":"{resource.api_version}",'
+    return head.encode() + encode_item(resource, stored)[1:]
 
 
 def _encode_list(target: Target, page: list[Stored], metadata: Json) -> bytes:

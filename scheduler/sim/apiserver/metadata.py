@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from scheduler.sim.apiserver.failures import Cause, bad_request, invalid_value, required
-from scheduler.sim.apiserver.resources import Json, Resource
+from scheduler.sim.apiserver.resources import Json, ServedResource
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
@@ -49,7 +49,7 @@ def label_problem(field: str, value: str) -> list[Cause]:
     return [invalid_value(field, value, _LABEL_TEXT)]
 
 
-def fill(resource: Resource, obj: Json, namespace: str, now: float, uid: str) -> None:
+def fill(resource: ServedResource, obj: Json, namespace: str, now: float, uid: str) -> None:
     """Give a new object what the server decides; `namespace` is that of the request.
 
     A generated name's suffix comes from the uid, so that a run can be repeated.
@@ -81,7 +81,7 @@ def fill(resource: Resource, obj: Json, namespace: str, now: float, uid: str) ->
     _drop_empty(metadata)
 
 
-def problems(resource: Resource, obj: Json) -> list[Cause]:
+def problems(resource: ServedResource, obj: Json) -> list[Cause]:
     """Return what is wrong with the metadata of any kind of object."""
     metadata = obj["metadata"]
     name = metadata.get("name") or ""

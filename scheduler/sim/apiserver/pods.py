@@ -22,7 +22,7 @@ from scheduler.sim.apiserver.failures import (
 )
 from scheduler.sim.apiserver.kind import KindWithStatus
 from scheduler.sim.apiserver.metadata import label_problem
-from scheduler.sim.apiserver.resources import Json, Resource
+from scheduler.sim.apiserver.resources import Json, ServedResource
 
 SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The priority classes that every cluster has; others cannot be made here, the resource isn't served."""
@@ -65,7 +65,7 @@ class PodKind(KindWithStatus):
             gated["message"] = "Scheduling is blocked due to non-empty scheduling gates"
             obj["status"]["conditions"] = [{**gated, "lastProbeTime": None, "lastTransitionTime": None}]
 
-    def problems(self, resource: Resource, obj: Json) -> list[Cause]:
+    def problems(self, resource: ServedResource, obj: Json) -> list[Cause]:
         del resource
         spec = obj.get("spec") or {}
         causes = [] if spec.get("containers") else [required("spec.containers")]
@@ -77,7 +77,7 @@ class PodKind(KindWithStatus):
             causes.append(not_supported("spec.restartPolicy", spec["restartPolicy"], _RESTART_POLICIES))
         return causes
 
-    def update(self, resource: Resource, new: Json, old: Json, subresource: str) -> list[Cause]:
+    def update(self, resource: ServedResource, new: Json, old: Json, subresource: str) -> list[Cause]:
         causes = super().update(resource, new, old, subresource)
         for part in ("spec", "status"):
             new.setdefault(part, {})

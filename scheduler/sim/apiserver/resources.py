@@ -10,7 +10,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ServedResource:
     """One resource of one API group; Events have two, which share `storage`.
 
     `subresources` go by name to their verbs, `verbs` are those of the resource itself, as discovery names them.
@@ -53,38 +53,38 @@ class Resource:
 
 _STATUS: Final = ("status", ("get", "patch", "update"))
 
-NAMESPACES: Final = Resource(
+NAMESPACES: Final = ServedResource(
     "namespaces", "namespace", "Namespace", is_namespaced=False, short_names=("ns",),
     # Nothing here would empty a namespace, so none can be deleted.
     verbs=("create", "get", "list", "patch", "update", "watch"),
 )  # fmt: skip
-NODES: Final = Resource(
+NODES: Final = ServedResource(
     "nodes", "node", "Node", is_namespaced=False, short_names=("no",), subresources=(_STATUS,)
 )  # fmt: skip
-PODS: Final = Resource(
+PODS: Final = ServedResource(
     "pods", "pod", "Pod", short_names=("po",), categories=("all",), subresources=(("binding", ("create",)), _STATUS)
 )  # fmt: skip
-EVENTS: Final = Resource("events", "event", "Event", short_names=("ev",))
-LEASES: Final = Resource("leases", "lease", "Lease", group="coordination.k8s.io")
-EVENTS_K8S_IO: Final = Resource(
+EVENTS: Final = ServedResource("events", "event", "Event", short_names=("ev",))
+LEASES: Final = ServedResource("leases", "lease", "Lease", group="coordination.k8s.io")
+EVENTS_K8S_IO: Final = ServedResource(
     "events", "event", "Event", group="events.k8s.io", short_names=("ev",), storage="events"
 )
 """The same Events, with the fields' newer names."""
 
 _READ_ONLY: Final = ("get", "list", "watch")
-EMPTY: Final[tuple[Resource, ...]] = (
-    Resource("services", "service", "Service", short_names=("svc",), verbs=_READ_ONLY),
-    Resource("replicationcontrollers", "replicationcontroller", "ReplicationController", verbs=_READ_ONLY),
-    Resource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", verbs=_READ_ONLY),
-    Resource("persistentvolumes", "persistentvolume", "PersistentVolume", is_namespaced=False, verbs=_READ_ONLY),
-    Resource("replicasets", "replicaset", "ReplicaSet", group="apps", short_names=("rs",), verbs=_READ_ONLY),
-    Resource("statefulsets", "statefulset", "StatefulSet", group="apps", short_names=("sts",), verbs=_READ_ONLY),
-    Resource(
+EMPTY: Final[tuple[ServedResource, ...]] = (
+    ServedResource("services", "service", "Service", short_names=("svc",), verbs=_READ_ONLY),
+    ServedResource("replicationcontrollers", "replicationcontroller", "ReplicationController", verbs=_READ_ONLY),
+    ServedResource("persistentvolumeclaims", "persistentvolumeclaim", "PersistentVolumeClaim", verbs=_READ_ONLY),
+    ServedResource("persistentvolumes", "persistentvolume", "PersistentVolume", is_namespaced=False, verbs=_READ_ONLY),
+    ServedResource("replicasets", "replicaset", "ReplicaSet", group="apps", short_names=("rs",), verbs=_READ_ONLY),
+    ServedResource("statefulsets", "statefulset", "StatefulSet", group="apps", short_names=("sts",), verbs=_READ_ONLY),
+    ServedResource(
         "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget", group="policy", short_names=("pdb",),
         verbs=_READ_ONLY,
     ),
     *(
-        Resource(
+        ServedResource(
             f"{kind.lower()}{ending}", kind.lower(), kind, group="storage.k8s.io", is_namespaced=is_namespaced,
             verbs=_READ_ONLY,
         )
@@ -93,15 +93,15 @@ EMPTY: Final[tuple[Resource, ...]] = (
             ("VolumeAttachment", "s", False),
         )
     ),
-    Resource(
+    ServedResource(
         "csistoragecapacities", "csistoragecapacity", "CSIStorageCapacity", group="storage.k8s.io", verbs=_READ_ONLY
     ),
 )  # fmt: skip
 """What schedulers watch and nobody makes here: a list of them is empty, and creating one is refused."""
 
-RESOURCES: Final[tuple[Resource, ...]] = (EVENTS, NAMESPACES, NODES, PODS, LEASES, EVENTS_K8S_IO, *EMPTY)
+RESOURCES: Final[tuple[ServedResource, ...]] = (EVENTS, NAMESPACES, NODES, PODS, LEASES, EVENTS_K8S_IO, *EMPTY)
 
-BY_PREFIX: Final[Mapping[str, Mapping[str, Resource]]] = {
+BY_PREFIX: Final[Mapping[str, Mapping[str, ServedResource]]] = {
     prefix: {one.plural: one for one in RESOURCES if one.prefix == prefix}
     for prefix in dict.fromkeys(one.prefix for one in RESOURCES)
 }

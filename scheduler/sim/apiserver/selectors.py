@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from scheduler.sim.apiserver.failures import bad_request
-from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, NODES, PODS, Json, Resource
+from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, NODES, PODS, Json, ServedResource
 
 Selector = Callable[[Json], bool]
 """Whether an object, as it is stored, is selected."""
@@ -44,7 +44,7 @@ def everything(_: Json) -> bool:
     return True
 
 
-def field_selector(resource: Resource, text: str) -> Selector:
+def field_selector(resource: ServedResource, text: str) -> Selector:
     """Return the selector written as `spec.nodeName=n1,status.phase!=Failed`; raise StatusError 400 for no such."""
     fields = dict(_EVENT_FIELDS if resource.stored_as == EVENTS.stored_as and resource.group else {})
     if not fields:

@@ -16,7 +16,7 @@ from scheduler.sim.apiserver.discovery import discover
 from scheduler.sim.apiserver.failures import StatusError
 from scheduler.sim.apiserver.lists import read_list, read_one
 from scheduler.sim.apiserver.store import ObjectStore
-from scheduler.sim.apiserver.target import Query, find_target, not_served, verb_of
+from scheduler.sim.apiserver.target import RequestQuery, find_target, not_served, verb_of
 from scheduler.sim.apiserver.watches import BOOKMARK_S, Ending, follow
 from scheduler.sim.apiserver.writes import write
 
@@ -89,7 +89,7 @@ class ApiServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         target = find_target(request.path)
-        query = Query(request.query)
+        query = RequestQuery(request.query)
         accept = request.headers.get("Accept", "")
         if target is None:
             page = discover(request.path, accept) if request.method in ("GET", "HEAD") else None

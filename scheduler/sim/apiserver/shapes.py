@@ -14,7 +14,7 @@ import msgspec
 from scheduler.errors import InvalidObjectError
 from scheduler.model.quantity import parse_quantity
 from scheduler.sim.apiserver.failures import bad_request
-from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, Resource
+from scheduler.sim.apiserver.resources import EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, ServedResource
 
 Quantity = str | int | float
 
@@ -23,7 +23,7 @@ class _Struct(msgspec.Struct, rename="camel"):
     pass
 
 
-class _Metadata(_Struct):
+class _MetadataShape(_Struct):
     name: str | None = None
     generate_name: str | None = None
     namespace: str | None = None
@@ -35,24 +35,24 @@ class _Metadata(_Struct):
     owner_references: list[Json] | None = None
 
 
-class _Resources(_Struct):
+class _ResourcesShape(_Struct):
     requests: dict[str, Quantity] | None = None
     limits: dict[str, Quantity] | None = None
 
 
-class _Port(_Struct):
+class _PortShape(_Struct):
     container_port: int | None = None
     protocol: str | None = None
 
 
-class _Container(_Struct):
+class _ContainerShape(_Struct):
     name: str | None = None
     image: str | None = None
-    resources: _Resources | None = None
-    ports: list[_Port] | None = None
+    resources: _ResourcesShape | None = None
+    ports: list[_PortShape] | None = None
 
 
-class _Toleration(_Struct):
+class _TolerationShape(_Struct):
     key: str | None = None
     operator: str | None = None
     value: str | None = None
@@ -60,9 +60,9 @@ class _Toleration(_Struct):
     toleration_seconds: int | None = None
 
 
-class _PodSpec(_Struct):
-    containers: list[_Container] | None = None
-    init_containers: list[_Container] | None = None
+class _PodSpecShape(_Struct):
+    containers: list[_ContainerShape] | None = None
+    init_containers: list[_ContainerShape] | None = None
     node_name: str | None = None
     node_selector: dict[str, str] | None = None
     scheduler_name: str | None = None
@@ -70,77 +70,77 @@ class _PodSpec(_Struct):
     priority_class_name: str | None = None
     priority: int | None = None
     termination_grace_period_seconds: int | None = None
-    tolerations: list[_Toleration] | None = None
+    tolerations: list[_TolerationShape] | None = None
     scheduling_gates: list[dict[str, str]] | None = None
     readiness_gates: list[dict[str, str]] | None = None
     security_context: Json | None = None
 
 
-class _Condition(_Struct):
+class _ConditionShape(_Struct):
     type: str
     status: str
 
 
-class _Reason(_Struct):
+class _ReasonShape(_Struct):
     reason: str | None = None
     exit_code: int | None = None
 
 
-class _ContainerState(_Struct):
+class _ContainerStateShape(_Struct):
     running: Json | None = None
-    waiting: _Reason | None = None
-    terminated: _Reason | None = None
+    waiting: _ReasonShape | None = None
+    terminated: _ReasonShape | None = None
 
 
-class _ContainerStatus(_Struct):
+class _ContainerStatusShape(_Struct):
     name: str | None = None
     ready: bool | None = None
     restart_count: int | None = None
-    state: _ContainerState | None = None
+    state: _ContainerStateShape | None = None
 
 
-class _Ip(_Struct):
+class _IpShape(_Struct):
     ip: str
 
 
-class _PodStatus(_Struct):
+class _PodStatusShape(_Struct):
     phase: str | None = None
     reason: str | None = None
     nominated_node_name: str | None = None
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
-    pod_ips: list[_Ip] | None = msgspec.field(default=None, name="podIPs")
-    conditions: list[_Condition] | None = None
-    container_statuses: list[_ContainerStatus] | None = None
+    pod_ips: list[_IpShape] | None = msgspec.field(default=None, name="podIPs")
+    conditions: list[_ConditionShape] | None = None
+    container_statuses: list[_ContainerStatusShape] | None = None
 
 
-class _Object(_Struct):
-    metadata: _Metadata | None = None
+class _ObjectShape(_Struct):
+    metadata: _MetadataShape | None = None
 
 
-class _Pod(_Object):
-    spec: _PodSpec | None = None
-    status: _PodStatus | None = None
+class _PodShape(_ObjectShape):
+    spec: _PodSpecShape | None = None
+    status: _PodStatusShape | None = None
 
 
-class _NodeSpec(_Struct):
+class _NodeSpecShape(_Struct):
     unschedulable: bool | None = None
     taints: list[dict[str, str]] | None = None
 
 
-class _NodeStatus(_Struct):
+class _NodeStatusShape(_Struct):
     capacity: dict[str, Quantity] | None = None
     allocatable: dict[str, Quantity] | None = None
-    conditions: list[_Condition] | None = None
+    conditions: list[_ConditionShape] | None = None
     addresses: list[dict[str, str]] | None = None
     node_info: dict[str, str | Json] | None = None
 
 
-class _Node(_Object):
-    spec: _NodeSpec | None = None
-    status: _NodeStatus | None = None
+class _NodeShape(_ObjectShape):
+    spec: _NodeSpecShape | None = None
+    status: _NodeStatusShape | None = None
 
 
-class _LeaseSpec(_Struct):
+class _LeaseSpecShape(_Struct):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     lease_transitions: int | None = None
@@ -148,11 +148,11 @@ class _LeaseSpec(_Struct):
     renew_time: str | None = None
 
 
-class _Lease(_Object):
-    spec: _LeaseSpec | None = None
+class _LeaseShape(_ObjectShape):
+    spec: _LeaseSpecShape | None = None
 
 
-class _Reference(_Struct):
+class _ReferenceShape(_Struct):
     kind: str | None = None
     namespace: str | None = None
     name: str | None = None
@@ -160,14 +160,14 @@ class _Reference(_Struct):
     field_path: str | None = None
 
 
-class _Series(_Struct):
+class _SeriesShape(_Struct):
     count: int | None = None
     last_observed_time: str | None = None
 
 
-class _Event(_Object):
-    involved_object: _Reference | None = None
-    regarding: _Reference | None = None
+class _EventShape(_ObjectShape):
+    involved_object: _ReferenceShape | None = None
+    regarding: _ReferenceShape | None = None
     reason: str | None = None
     message: str | None = None
     note: str | None = None
@@ -185,23 +185,23 @@ class _Event(_Object):
     deprecated_source: dict[str, str] | None = None
     count: int | None = None
     deprecated_count: int | None = None
-    series: _Series | None = None
+    series: _SeriesShape | None = None
 
 
-_SHAPES: Final[Mapping[str, type[_Object]]] = {
-    EVENTS.stored_as: _Event,
-    LEASES.stored_as: _Lease,
-    NAMESPACES.stored_as: _Object,
-    NODES.stored_as: _Node,
-    PODS.stored_as: _Pod,
+_SHAPES: Final[Mapping[str, type[_ObjectShape]]] = {
+    EVENTS.stored_as: _EventShape,
+    LEASES.stored_as: _LeaseShape,
+    NAMESPACES.stored_as: _ObjectShape,
+    NODES.stored_as: _NodeShape,
+    PODS.stored_as: _PodShape,
 }
 
 
-def check_shape(resource: Resource, obj: Json) -> None:
+def check_shape(resource: ServedResource, obj: Json) -> None:
     """Raise StatusError 400 for an object that is none of this kind."""
     try:
         shaped = msgspec.convert(obj, _SHAPES[resource.stored_as])
-        if isinstance(shaped, _Pod):
+        if isinstance(shaped, _PodShape):
             _check_quantities(shaped)
     except (msgspec.ValidationError, InvalidObjectError) as error:
         raise bad_request(
@@ -209,10 +209,10 @@ def check_shape(resource: Resource, obj: Json) -> None:
         ) from error
 
 
-def _check_quantities(pod: _Pod) -> None:
-    spec = pod.spec or _PodSpec()
+def _check_quantities(pod: _PodShape) -> None:
+    spec = pod.spec or _PodSpecShape()
     for container in [*(spec.containers or ()), *(spec.init_containers or ())]:
-        resources = container.resources or _Resources()
+        resources = container.resources or _ResourcesShape()
         for amounts in (resources.requests, resources.limits):
             for quantity in (amounts or {}).values():
                 parse_quantity(str(quantity))

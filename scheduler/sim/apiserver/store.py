@@ -16,7 +16,7 @@ from scheduler.sim.apiserver.history import Change, ChangeType, History, Key, St
 from scheduler.sim.apiserver.kinds import kind_of
 from scheduler.sim.apiserver.metadata import time_text
 from scheduler.sim.apiserver.patches import apply_patch
-from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, PODS, RESOURCES, Json, Resource
+from scheduler.sim.apiserver.resources import EVENTS, NAMESPACES, PODS, RESOURCES, Json, ServedResource
 from scheduler.sim.apiserver.shapes import check_shape
 
 FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -51,11 +51,11 @@ class ObjectStore:
         """The version of the last change of any object: one counter for all, as etcd's revision."""
         return self._version
 
-    def history(self, resource: Resource) -> History:
+    def history(self, resource: ServedResource) -> History:
         """Return the stored objects of a kind and their changes; for reading."""
         return self._histories[resource.stored_as]
 
-    def create(self, resource: Resource, obj: Json, namespace: str = "") -> Json:
+    def create(self, resource: ServedResource, obj: Json, namespace: str = "") -> Json:
         """Add an object and return it as stored; `namespace` is that of the object unless given."""
         kind = kind_of(resource)
         new = _copy(obj)
@@ -79,10 +79,10 @@ class ObjectStore:
             raise already_exists(resource, name)
         return self._give(resource, self._record("ADDED", resource, key, stored_form, None))
 
-    def get(self, resource: Resource, namespace: str, name: str) -> Json:
+    def get(self, resource: ServedResource, namespace: str, name: str) -> Json:
         return self._give(resource, self.stored(resource, namespace, name))
 
-    def list(self, resource: Resource, namespace: str | None = None) -> list[Json]:
+    def list(self, resource: ServedResource, namespace: str | None = None) -> list[Json]:
         """Return the objects of a namespace, or of all, in the order of namespace and name."""
         return [
             self._give(resource, stored)
@@ -90,7 +90,7 @@ class ObjectStore:
             if namespace in (None, key[0])
         ]
 
-    def update(self, resource: Resource, obj: Json, subresource: str = "") -> Json:
+    def update(self, resource: ServedResource, obj: Json, subresource: str = "") -> Json:
         """Replace an object; with a resourceVersion in it, only if that is the stored one's."""
         new = _copy(obj)
         name, namespace = new["metadata"].get("name") or "", new["metadata"].get("namespace") or ""
@@ -103,7 +103,7 @@ class ObjectStore:
 
     def patch(
         self,
-        resource: Resource,
+        resource: ServedResource,
         namespace: str,
         name: str,
         patch: Json,
@@ -118,7 +118,7 @@ class ObjectStore:
 
     def delete(
         self,
-        resource: Resource,
+        resource: ServedResource,
         namespace: str,
         name: str,
         *,
@@ -172,18 +172,18 @@ class ObjectStore:
         pod["status"]["conditions"] = [*others, scheduled]
         self._record("MODIFIED", PODS, (namespace, name), pod, old)
 
-    def subscribe(self, resource: Resource, callback: ObjectCallback) -> Callable[[], None]:
+    def subscribe(self, resource: ServedResource, callback: ObjectCallback) -> Callable[[], None]:
         """Call back at every change from now on, before the call that made it returns; what is returned ends that."""
         return self.history(resource).listen(lambda change: callback(change.type, self._give(resource, change.stored)))
 
-    def stored(self, resource: Resource, namespace: str, name: str) -> Stored:
+    def stored(self, resource: ServedResource, namespace: str, name: str) -> Stored:
         """Return an object as it is kept; for reading."""
         found = self.history(resource).objects.get(_key(resource, namespace, name))
         if found is None:
             raise not_found(resource, name)
         return found
 
-    def _replace(self, resource: Resource, old: Stored, new: Json, subresource: str) -> Json:
+    def _replace(self, resource: ServedResource, old: Stored, new: Json, subresource: str) -> Json:
         check_shape(resource, new)
         kind = kind_of(resource)
         before = old.copy()
@@ -205,7 +205,9 @@ class ObjectStore:
         key = _key(resource, before["metadata"].get("namespace", ""), name)
         return self._give(resource, self._record("MODIFIED", resource, key, after, old))
 
-    def _record(self, type_: ChangeType, resource: Resource, key: Key, obj: Json, before: Stored | None) -> Stored:
+    def _record(
+        self, type_: ChangeType, resource: ServedResource, key: Key, obj: Json, before: Stored | None
+    ) -> Stored:
         self._version += 1
         obj["metadata"]["resourceVersion"] = str(self._version)
         stored = Stored(obj, self._version, self.now())
@@ -221,16 +223,16 @@ class ObjectStore:
                 break
             self._record("DELETED", EVENTS, key, first.copy(), first)
 
-    def _give(self, resource: Resource, stored: Stored) -> Json:
+    def _give(self, resource: ServedResource, stored: Stored) -> Json:
         obj = kind_of(resource).from_stored(resource, stored.copy())
         return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
 
 
-def _key(resource: Resource, namespace: str, name: str) -> Key:
+def _key(resource: ServedResource, namespace: str, name: str) -> Key:
     return (namespace if resource.is_namespaced else "", name)
 
 
-def _check(resource: Resource, stored: Stored, uid: str, version: str) -> None:
+def _check(resource: ServedResource, stored: Stored, uid: str, version: str) -> None:
     """Raise 409 where a precondition does not hold."""
     own = stored.object["metadata"]
     for field, asked, found in (("UID", uid, own["uid"]), ("ResourceVersion", version, own["resourceVersion"])):

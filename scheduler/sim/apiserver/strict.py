@@ -11,9 +11,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from scheduler.sim.apiserver.failures import bad_request
-from scheduler.sim.apiserver.resources import EVENTS, EVENTS_K8S_IO, LEASES, NAMESPACES, NODES, PODS, Json, Resource
+from scheduler.sim.apiserver.resources import (
+    EVENTS,
+    EVENTS_K8S_IO,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    PODS,
+    Json,
+    ServedResource,
+)
 
-_MODELS: Final[Mapping[Resource, str]] = {
+_MODELS: Final[Mapping[ServedResource, str]] = {
     EVENTS: "CoreV1Event",
     EVENTS_K8S_IO: "EventsV1Event",
     LEASES: "V1Lease",
@@ -24,7 +33,7 @@ _MODELS: Final[Mapping[Resource, str]] = {
 _INNER: Final = re.compile(r"^(?:List\[|Dict\[str, )(.*)\]$")
 
 
-def check_fields(resource: Resource, obj: Json) -> None:
+def check_fields(resource: ServedResource, obj: Json) -> None:
     """Raise StatusError 400 that names every field that is none of this kind's."""
     unknown = [f'unknown field "{field}"' for field in _unknown(_MODELS[resource], obj, "")]
     if unknown:

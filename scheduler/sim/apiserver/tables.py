@@ -9,7 +9,7 @@ import msgspec
 
 from scheduler.sim.apiserver.cells import age, event_cells, node_cells, pod_cells
 from scheduler.sim.apiserver.history import Stored
-from scheduler.sim.apiserver.resources import EMPTY, EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, Resource
+from scheduler.sim.apiserver.resources import EMPTY, EVENTS, LEASES, NAMESPACES, NODES, PODS, Json, ServedResource
 
 
 class Column(NamedTuple):
@@ -101,7 +101,7 @@ def wants_table(accept: str) -> bool:
 
 
 def encode_table(
-    resource: Resource, page: Sequence[Stored], metadata: Json, now: float, *, has_columns: bool = True
+    resource: ServedResource, page: Sequence[Stored], metadata: Json, now: float, *, has_columns: bool = True
 ) -> bytes:
     """Return a Table with one row for each object; `now` is in seconds since 1970."""
     columns, cells = _TABLES[resource.stored_as]

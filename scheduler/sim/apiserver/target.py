@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.sim.apiserver.failures import StatusError, bad_request
-from scheduler.sim.apiserver.resources import BY_PREFIX, NAMESPACES, Resource
+from scheduler.sim.apiserver.resources import BY_PREFIX, NAMESPACES, ServedResource
 from scheduler.sim.apiserver.selectors import Selector, both, field_selector, label_selector
 
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
@@ -19,14 +19,14 @@ _VERBS: Final = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patc
 class Target:
     """A resource, and of it one namespace ("" all), one object ("" all), one subresource ("" itself)."""
 
-    resource: Resource
+    resource: ServedResource
     namespace: str
     name: str
     subresource: str
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class RequestQuery:
     """The query of a request, its values read; raises StatusError 400 for what cannot be read."""
 
     values: Mapping[str, str]
@@ -58,7 +58,7 @@ class Query:
             raise StatusError(500, "", text)
         return int(value) if value else None
 
-    def selector(self, resource: Resource) -> Selector:
+    def selector(self, resource: ServedResource) -> Selector:
         """Return what both selectors of a list or watch select together."""
         fields = field_selector(resource, self.text("fieldSelector"))
         return both(fields, label_selector(self.text("labelSelector")))
@@ -94,7 +94,7 @@ def find_target(path: str) -> Target | None:
     return Target(resource, namespace, name, subresource)
 
 
-def verb_of(method: str, target: Target, query: Query) -> str:
+def verb_of(method: str, target: Target, query: RequestQuery) -> str:
     """Return the verb of a request, as discovery names verbs.
 
     Raises

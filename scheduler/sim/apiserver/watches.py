@@ -14,13 +14,13 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from scheduler.sim.apiserver.encoding import encode_object
 from scheduler.sim.apiserver.failures import StatusError
 from scheduler.sim.apiserver.history import Change, Key, Stored
+from scheduler.sim.apiserver.lists import encode_object
 from scheduler.sim.apiserver.resources import Json
 from scheduler.sim.apiserver.store import ObjectStore
 from scheduler.sim.apiserver.tables import encode_table, wants_table
-from scheduler.sim.apiserver.target import Query, Target
+from scheduler.sim.apiserver.target import RequestQuery, Target
 
 BOOKMARK_S: Final = 60.0
 DEFAULT_LENGTH_S: Final = 1800.0
@@ -48,7 +48,7 @@ class Ending:
 
 
 async def follow(
-    request: web.Request, store: ObjectStore, target: Target, query: Query, ending: Ending, bookmark_s: float
+    request: web.Request, store: ObjectStore, target: Target, query: RequestQuery, ending: Ending, bookmark_s: float
 ) -> web.StreamResponse:
     """Answer a watch; return when its time is over, the client has gone or the server ends."""
     watch = _Watch(store, target, query, wants_table(request.headers.get("Accept", "")))
@@ -91,7 +91,7 @@ async def _write(
 class _Watch:
     """How far one watch has got, and its lines."""
 
-    def __init__(self, store: ObjectStore, target: Target, query: Query, is_table: bool) -> None:
+    def __init__(self, store: ObjectStore, target: Target, query: RequestQuery, is_table: bool) -> None:
         self._store = store
         self._target = target
         self._history = store.history(target.resource)

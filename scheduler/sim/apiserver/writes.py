@@ -9,10 +9,10 @@ import yaml
 
 from scheduler.sim.apiserver.failures import StatusError, bad_request
 from scheduler.sim.apiserver.kinds import kind_of
-from scheduler.sim.apiserver.resources import PODS, Json, Resource
+from scheduler.sim.apiserver.resources import PODS, Json, ServedResource
 from scheduler.sim.apiserver.store import ObjectStore
 from scheduler.sim.apiserver.strict import check_fields
-from scheduler.sim.apiserver.target import Query, Target
+from scheduler.sim.apiserver.target import RequestQuery, Target
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -22,7 +22,7 @@ _JSON: Final = ("application/json", "application/octet-stream", "text/json")
 
 
 def write(
-    store: ObjectStore, verb: str, target: Target, query: Query, body: bytes, content_type: str
+    store: ObjectStore, verb: str, target: Target, query: RequestQuery, body: bytes, content_type: str
 ) -> tuple[int, Json]:
     """Carry a writing request out, and return the status code and the answer.
 
@@ -116,7 +116,7 @@ def _delete(store: ObjectStore, target: Target, options: Json) -> Json:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def _delete_all(store: ObjectStore, target: Target, query: Query, options: Json) -> Json:
+def _delete_all(store: ObjectStore, target: Target, query: RequestQuery, options: Json) -> Json:
     resource, select = target.resource, query.selector(target.resource)
     found = [
         key
@@ -130,14 +130,14 @@ def _delete_all(store: ObjectStore, target: Target, query: Query, options: Json)
     return {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": metadata, "items": items}
 
 
-def _options(query: Query, body: bytes, content_type: str) -> Json:
+def _options(query: RequestQuery, body: bytes, content_type: str) -> Json:
     """Return DeleteOptions, from the body and from the query."""
     options = _read_body(body, content_type) if body.strip() else {}
     grace_s = query.number("gracePeriodSeconds")
     return options if grace_s is None else {**options, "gracePeriodSeconds": grace_s}
 
 
-def _read_object(resource: Resource, body: bytes, content_type: str, query: Query) -> Json:
+def _read_object(resource: ServedResource, body: bytes, content_type: str, query: RequestQuery) -> Json:
     obj = _read_body(body, content_type)
     kind, version = obj.get("kind", resource.kind), obj.get("apiVersion", resource.api_version)
     if (kind, version) != (resource.kind, resource.api_version):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.kube.resources import KINDS
-from scheduler.sim.apiserver.resources import EMPTY, Resource
+from scheduler.sim.apiserver.resources import EMPTY, ServedResource
 from tests.sim.apiserver.cluster import Cluster, EmbeddedCluster
 
 KNOWN = {f"{one.prefix}/{one.plural}": one for one in EMPTY}
@@ -17,7 +17,7 @@ def test_all_that_a_profile_may_watch_is_served() -> None:
 
 
 @pytest.mark.parametrize("resource", EMPTY, ids=lambda one: one.plural)
-def test_a_list_says_what_it_is_a_list_of(cluster: Cluster, resource: Resource) -> None:
+def test_a_list_says_what_it_is_a_list_of(cluster: Cluster, resource: ServedResource) -> None:
     path = f"{resource.prefix}/{resource.plural}"
     listed = cluster.api.get(path)
     assert (listed["kind"], listed["apiVersion"]) == (f"{resource.kind}List", resource.api_version)
@@ -29,7 +29,7 @@ def test_a_list_says_what_it_is_a_list_of(cluster: Cluster, resource: Resource) 
 
 
 @pytest.mark.parametrize("resource", EMPTY, ids=lambda one: one.plural)
-def test_none_can_be_made_in_the_demo(embedded: EmbeddedCluster, resource: Resource) -> None:
+def test_none_can_be_made_in_the_demo(embedded: EmbeddedCluster, resource: ServedResource) -> None:
     place = f"{resource.prefix}/namespaces/default" if resource.is_namespaced else resource.prefix
     answer = embedded.ask("POST", f"{place}/{resource.plural}", {"metadata": {"name": "x"}})
     assert (answer.code, answer.reason) == (405, "MethodNotAllowed")
