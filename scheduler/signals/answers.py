@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Final
 
 import msgspec
 import numpy as np
 
 from scheduler.model.arrays import FloatArray
 from scheduler.model.rules import Signal
-
-CLUSTER_KEYS: Final = ("",)
-"""The one key of a signal that is a single number."""
 
 
 class Drops(msgspec.Struct, frozen=True, omit_defaults=True):

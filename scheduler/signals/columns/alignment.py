@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.model.arrays import BoolArray, IntArray
+from scheduler.model.rules import Signal
 from scheduler.model.views import NodeView
 
 NO_KEY: Final = -1
@@ -94,9 +95,13 @@ class RowAligner:
         aligned: IntArray = key_of_code[state.codes]
         return aligned
 
-    def of_cluster(self, n_keys: int) -> IntArray:
+    def of_cluster(self) -> IntArray:
         """Align the one value of the cluster with every row."""
-        return np.full(len(self._names), 0 if n_keys else NO_KEY, dtype=np.int64)
+        return np.zeros(len(self._names), dtype=np.int64)
+
+    def of_names(self, signal: Signal, generation: int, names: Sequence[str]) -> IntArray:
+        """Align what the series of a signal name: values of its label, or nodes where it has none."""
+        return self.of_label(signal.label, names) if signal.label else self.of_nodes(generation, names)
 
 
 def spread(values: NDArray[Any], alignment: IntArray, default: float | bool) -> NDArray[Any]:

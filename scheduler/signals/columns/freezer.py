@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.model.arrays import read_only
-from scheduler.model.rules import ByKind, Rule, Signal
+from scheduler.model.rules import Rule, Signal
 from scheduler.model.signals import LearnedAmounts, SignalColumn, SignalTable
 from scheduler.model.views import NodeView
 from scheduler.signals.columns.alignment import RowAligner, spread
@@ -104,12 +104,10 @@ class Freezer:
         if isinstance(held.keys, CodedKeys):
             values = self._keyed.columns[signal.name].overview()
             return AlignedSignal(signal, held, None, values, *as_of, is_suspect, None, math.inf)
-        if signal.by is ByKind.NODE:
-            alignment = self._aligner.of_nodes(held.answer.identity_generation, held.keys)
-        elif signal.by is ByKind.LABEL:
-            alignment = self._aligner.of_label(signal.label, held.keys)
+        if held.answer.value is not None:
+            alignment = self._aligner.of_cluster()
         else:
-            alignment = self._aligner.of_cluster(len(held.keys))
+            alignment = self._aligner.of_names(signal, held.answer.identity_generation, held.keys)
         values = spread(held.values, alignment, np.nan)
         if held.lags_s is None:
             return AlignedSignal(signal, held, alignment, values, *as_of, is_suspect, None, math.inf)

@@ -15,7 +15,7 @@ import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.keyed import KeyedColumn
-from scheduler.model.rules import KEYED, Mode, Rule, RuleFilter, Signal
+from scheduler.model.rules import Mode, Rule, RuleFilter, Signal
 from scheduler.signals.columns.alignment import spread
 from scheduler.signals.columns.published import Held, Published
 from scheduler.signals.columns.trips import Trips, ValveChange, refused, valve_reason
@@ -114,7 +114,7 @@ class Judge:
             tripped = _where_measured(bits, aligned)
         has_sample = nothing if is_absent else ~np.isnan(aligned.values)
         n_refused, n_nodes = int(np.count_nonzero(refused(limits, tripped, has_sample) & alive)), int(alive.sum())
-        if aligned.signal.by in KEYED:
+        if aligned.signal.depends_on_pod:
             # How many nodes it refuses depends on the Pod, so its share is counted when a Pod reads it.
             n_refused = 0
         reason = valve_reason(limits, n_refused, n_nodes, is_suspect=aligned.is_suspect and not is_absent)

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.model.arrays import FloatArray
 from scheduler.model.keyed import KeyedColumn
-from scheduler.model.rules import KEYED, ByKind, RuleSet, Signal
+from scheduler.model.rules import Signal
 from scheduler.signals.answers import KeyedValues, SignalAnswer
 from scheduler.signals.columns.alignment import RowAligner
 from scheduler.signals.columns.keys import CodedKeys, Keys
@@ -66,7 +66,7 @@ class KeyedFreezer:
         """Bring `columns` up to date, after something was published or some node moved."""
         known, self._known = self._known, {}
         columns: dict[str, KeyedColumn] = {}
-        for name, signal in keyed_signals(published.rules):
+        for name, signal in published.rules.asked.items():
             held = published.held.get(name)
             if held is None or not isinstance(held.keys, CodedKeys):
                 continue
@@ -87,12 +87,10 @@ class KeyedFreezer:
         self.columns = columns
 
     def _aligned(self, signal: Signal, held: Held, keys: CodedKeys) -> KeyedColumn:
-        targets, keyed = None, held.answer.keyed
-        if signal.by is ByKind.PAIR:
-            alignment = self._aligner.of_label(signal.label, keys.names)
-            targets = self._aligner.of_label(signal.label, tuple(keys.groups))
-        else:
-            alignment = self._aligner.of_nodes(held.answer.identity_generation, keys.names)
+        alignment = self._aligner.of_names(signal, held.answer.identity_generation, keys.names)
+        # Where inner keys are domains, groups are, too.
+        targets = self._aligner.of_label(signal.label, tuple(keys.groups)) if signal.label else None
+        keyed = held.answer.keyed
         by_value = np.frombuffer(b"" if keyed is None else keyed.by_value, dtype=np.int32)
         if len(by_value) and held.smoothed is not None:
             # The order that came along is that of the samples themselves.
@@ -107,8 +105,3 @@ class KeyedFreezer:
             alignment=alignment,
             targets=targets,
         )
-
-
-def keyed_signals(rules: RuleSet) -> list[tuple[str, Signal]]:
-    """Return the signals with two keys, by name."""
-    return [(name, signal) for name, signal in rules.asked.items() if signal.by in KEYED]

@@ -5,10 +5,14 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from scheduler.model.arrays import CodeArray, HashArray, IntArray
+
+CLUSTER_KEYS: Final = ("",)
+"""The one key of a signal that is a single number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -51,7 +55,7 @@ class CodedKeys:
 
 
 Keys = Sequence[str] | CodedKeys
-"""Names of nodes, values of a node label, one empty string for the cluster; or the keys of the kinds with two."""
+"""Names of nodes, values of a node label, one empty string for the cluster; or the keys of groups and inner keys."""
 
 
 def positions(keys: Keys, others: Keys) -> IntArray:
@@ -62,3 +66,11 @@ def positions(keys: Keys, others: Keys) -> IntArray:
         return np.full(len(keys), -1, dtype=np.int64)
     position = {key: i for i, key in enumerate(others)}
     return np.array([position.get(key, -1) for key in keys], dtype=np.int64)
+
+
+def names_at(keys: Keys, which: IntArray) -> Sequence[str | int]:
+    """Return by what the keys at these indexes, int64, are known from answer to answer: a name or a code."""
+    if isinstance(keys, CodedKeys):
+        codes: list[int] = keys.codes[which].tolist()
+        return codes
+    return [keys[i] for i in which.tolist()]

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, read_only
-from scheduler.model.rules import ByKind, FilterMissing, RuleFilter, RuleSet
+from scheduler.model.rules import FilterMissing, RuleFilter, RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.columns.key_memory import Memory
+from scheduler.signals.columns.key_memory import KeyMemory, smooth
 from scheduler.signals.columns.keys import Keys
-from scheduler.signals.columns.smoothing import smooth
 from scheduler.signals.columns.trips import Trips, refused
 
 
@@ -41,7 +40,7 @@ class Held:
     is_suspect: bool
     is_partial: bool
     lags_s: FloatArray | None = None
-    smoothed: Memory | None = None
+    smoothed: KeyMemory | None = None
 
     @property
     def as_of_unix_s(self) -> float:
@@ -86,7 +85,7 @@ class Published:
 
 def joining_labels(rules: RuleSet) -> frozenset[str]:
     """Return the node labels that join signals and nodes."""
-    return frozenset(signal.label for signal in rules.signals.values() if signal.by in (ByKind.LABEL, ByKind.PAIR))
+    return frozenset(signal.label for signal in rules.signals.values() if signal.label)
 
 
 def has_verdict_changed(limits: RuleFilter, old: tuple[Held, Trips] | None, new: tuple[Held, Trips]) -> bool:

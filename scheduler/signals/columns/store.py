@@ -20,15 +20,14 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import Mode, Rule, RuleFilter, RuleSet
 from scheduler.model.signals import SignalTable
 from scheduler.model.views import NodeView
-from scheduler.signals.answers import CLUSTER_KEYS, SignalAnswer, signature
+from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.columns.freezer import Freezer
-from scheduler.signals.columns.hold_time import hold
 from scheduler.signals.columns.keyed import read_keyed
-from scheduler.signals.columns.keys import CodedKeys, Keys
+from scheduler.signals.columns.keys import CLUSTER_KEYS, CodedKeys, Keys
 from scheduler.signals.columns.learned_effects import LearnedEffects
 from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels
 from scheduler.signals.columns.row_lags import key_lags
-from scheduler.signals.columns.trips import Trips, ValveChange, advance
+from scheduler.signals.columns.trips import Trips, ValveChange, advance, hold
 
 _LOG = logging.getLogger(__name__)
 

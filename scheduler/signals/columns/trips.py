@@ -1,7 +1,9 @@
 """Trip bits: which nodes a rule's filter refuses, with hysteresis, and when its valve opens.
 
 A bit belongs to a key of the signal (a node, a value of a node label, the cluster, a card, …) and changes only with
-a sample or a rule, so that within a cycle it is a fact and not a computation.
+a sample or a rule, so that within a cycle it is a fact and not a computation. With a hold time a bit that has changed
+stays for a while, whatever the samples say; that goes by the times of the samples, so that a late or repeated answer
+neither shortens nor lengthens it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.rules import FilterMissing, RuleFilter
-from scheduler.signals.columns.key_memory import Memory
+from scheduler.signals.columns.key_memory import KeyMemory, nothing_of
 from scheduler.signals.columns.keys import Keys, positions
 
 
@@ -25,7 +27,7 @@ class Trips:
 
     keys: Keys
     bits: BoolArray
-    held: Memory | None = None
+    held: KeyMemory | None = None
 
     def along(self, keys: Keys, default: bool = False) -> BoolArray:
         """Return the bits in the order of `keys`, `default` for what was not known."""
@@ -53,6 +55,32 @@ def advance(limits: RuleFilter, values: FloatArray, before: BoolArray | None) ->
         if before is not None and clear is not None:
             tripped |= before & (sign * values > sign * clear)
     return tripped
+
+
+def hold(
+    hold_s: float, wanted: BoolArray, keys: Keys, sampled_at_s: FloatArray, memory: KeyMemory | None
+) -> tuple[BoolArray, KeyMemory]:
+    """Return the bits in force and when each has changed last.
+
+    A key that has lost its sample, or is not in the answer at all, is held as any other: it is remembered for the hold
+    time and goes on where it was.
+
+    Parameters
+    ----------
+    wanted
+        bool (n_keys,), True where the filter would refuse without a hold time.
+    sampled_at_s
+        float64 (n_keys,), the time of each sample; that of the answer where there is none.
+    memory
+        Of the last call for this rule: the moments of the last changes, and the bits as 1 and 0.
+    """
+    known = memory or nothing_of(keys)
+    changed_at_s, numbers = known.along(keys)
+    before: BoolArray = numbers > 0.0
+    bits: BoolArray = np.where(sampled_at_s - changed_at_s >= hold_s, wanted, before)
+    changed_at_s = np.where(bits != before, sampled_at_s, changed_at_s)
+    newest_s = float(sampled_at_s.max()) if len(sampled_at_s) else -np.inf
+    return bits, known.replaced(keys, changed_at_s, bits.astype(np.float64), newest_s - hold_s)
 
 
 @dataclass(frozen=True, slots=True)

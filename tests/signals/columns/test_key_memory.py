@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model.rules import ByKind, Rule, RuleFilter, Signal
-from scheduler.signals.columns.key_memory import Memory
-from scheduler.signals.columns.smoothing import smooth
+from scheduler.signals.columns.key_memory import KeyMemory, smooth
 from tests.builders import make_node
 from tests.signals.columns.store_world import NAN, World, rules_of
 
@@ -142,7 +141,7 @@ def test_as_a_plain_loop_says_and_never_beyond_the_samples(
 
 
 def test_what_is_gone_is_forgotten_in_time() -> None:
-    memory: Memory | None = None
+    memory: KeyMemory | None = None
     for i in range(100):
         _, memory = smooth(30.0, 60.0, np.array([1.0]), (f"zone-{i}",), np.array([15.0 * i]), memory)
     assert memory is not None
