@@ -15,7 +15,7 @@ import msgspec
 
 from scheduler.framework.args import PluginArgs
 from scheduler.framework.intree_checks import Mistake, duplicates, name_mistakes, shape_mistakes, term_mistakes, within
-from scheduler.model.objects import NodeAffinity, TopologySpreadConstraint
+from scheduler.model.objects import NodeAffinitySpec, TopologySpreadConstraint
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -118,7 +118,7 @@ class NodeResourcesBalancedAllocationArgs(InTreeArgs, frozen=True):
 class NodeAffinityArgs(InTreeArgs, frozen=True):
     """`added_affinity` counts for every Pod of the profile, beside the Pod's own."""
 
-    added_affinity: NodeAffinity | None = None
+    added_affinity: NodeAffinitySpec | None = None
 
     def mistakes(self) -> Iterator[Mistake]:
         added = self.added_affinity

@@ -69,7 +69,7 @@ class PreferredSchedulingTerm(Struct, frozen=True):
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Struct, frozen=True):
+class NodeAffinitySpec(Struct, frozen=True):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: list[PreferredSchedulingTerm] | None = None
 
@@ -112,7 +112,7 @@ class PodAffinity(Struct, frozen=True):
 
 
 class Affinity(Struct, frozen=True):
-    node_affinity: NodeAffinity | None = None
+    node_affinity: NodeAffinitySpec | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 

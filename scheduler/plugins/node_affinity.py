@@ -14,8 +14,7 @@ from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, S
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.labels import requirement_holds
 from scheduler.model.node_selectors import check_term, is_empty
-from scheduler.model.objects import Node, NodeSelectorTerm, PodSpec
-from scheduler.model.objects import NodeAffinity as NodeAffinitySpec
+from scheduler.model.objects import Node, NodeAffinitySpec, NodeSelectorTerm, PodSpec
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.shared.eligible_nodes import (

@@ -31,7 +31,7 @@ _NOWHERE: IntArray = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
-class _Port:
+class _PortHolders:
     """Who holds one (protocol, port): Pods by host address and row; `rows` keeps answers until a change.
 
     `of_priority` holds the same by priority and host address. `n_shared` is on how many rows, address by address, two
@@ -57,11 +57,11 @@ class HostPorts(Index):
     """
 
     def __init__(self) -> None:
-        self._ports: dict[tuple[str, int], _Port] = {}
+        self._ports: dict[tuple[str, int], _PortHolders] = {}
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
         for protocol, address, number in pod.host_ports:
-            port = self._ports.setdefault((protocol, number), _Port())
+            port = self._ports.setdefault((protocol, number), _PortHolders())
             holders = port.n_pods.setdefault(address, {})
             holders[row] = holders.get(row, 0) + 1
             alike = port.of_priority.setdefault((pod.priority, address), {})
@@ -110,7 +110,7 @@ class HostPorts(Index):
         """
         found = np.zeros(n_rows, dtype=np.int64)
         for protocol, address, number in wanted:
-            port = self._ports.get((protocol, number), _Port())
+            port = self._ports.get((protocol, number), _PortHolders())
             against = set(port.against(address))
             for (priority, one), holders in port.of_priority.items():
                 if priority < below and one in against:
@@ -120,7 +120,7 @@ class HostPorts(Index):
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _PortState:
     """What has changed on trial: ports, with their rows, that Pods which left have freed.
 
     `n_conflicts`, int64 (n_rows,), is what is left of HostPorts.n_conflicts; None: what the index says.
@@ -140,9 +140,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     indexes = (HostPorts,)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        return PreFilterResult(_State()) if pod.host_ports else SKIP
+        return PreFilterResult(_PortState()) if pod.host_ports else SKIP
 
-    def filter(self, state: _State, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
+    def filter(self, state: _PortState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         if state.n_conflicts is not None:
             return (Rejection(state.n_conflicts[rows] > 0, Code.UNSCHEDULABLE, REASON),)
         index = snapshot.index(HostPorts)
@@ -157,16 +157,16 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             mask[row] = any(row in found and index.is_held(port, row, freed) for port, found in taken)
         return (Rejection(mask[rows], Code.UNSCHEDULABLE, REASON),)
 
-    def add_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+    def add_pod(self, state: _PortState, pod: PodInfo, row: int, snapshot: Snapshot) -> _PortState:
         ports = {(row, port) for port in pod.host_ports}
         return replace(state, freed=state.freed - ports) if ports else state
 
-    def remove_pod(self, state: _State, pod: PodInfo, row: int, snapshot: Snapshot) -> _State:
+    def remove_pod(self, state: _PortState, pod: PodInfo, row: int, snapshot: Snapshot) -> _PortState:
         """Note its ports as free even where another Pod shares them, as in kube-scheduler's trials."""
         ports = {(row, port) for port in pod.host_ports}
         return replace(state, freed=state.freed | ports) if ports else state
 
-    def tally(self, state: _State, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
+    def tally(self, state: _PortState, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
         """Count ports in conflict; None where Pods share one, which `remove_pod` frees with the first of them."""
         index, wanted = snapshot.index(HostPorts), pod.host_ports
         if any(index.is_shared(protocol, number) for protocol, _, number in wanted):
@@ -174,7 +174,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         held = index.n_conflicts(wanted, snapshot.nodes.n_rows)
         below = index.n_conflicts(wanted, snapshot.nodes.n_rows, pod.priority)
         each = np.array([[_n_conflicts(wanted, one) for one in pods]], dtype=np.int64)
-        return Tally(each, below[None], lambda gone: _State(n_conflicts=held - gone[0]))
+        return Tally(each, below[None], lambda gone: _PortState(n_conflicts=held - gone[0]))
 
     def events(self) -> Sequence[EventInterest]:
         return (

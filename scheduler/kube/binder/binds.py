@@ -21,14 +21,14 @@ MAX_BINDS = 40
 _encode = msgspec.json.Encoder().encode
 
 
-class _PodSpec(msgspec.Struct, rename="camel"):
+class _BoundPodSpec(msgspec.Struct, rename="camel"):
     node_name: str = ""
     scheduling_gates: list[msgspec.Raw] | None = None
 
 
 class _BoundPod(msgspec.Struct):
     metadata: BriefMeta = BriefMeta()
-    spec: _PodSpec = msgspec.field(default_factory=_PodSpec)
+    spec: _BoundPodSpec = msgspec.field(default_factory=_BoundPodSpec)
 
 
 _pods = msgspec.json.Decoder(_BoundPod)

@@ -21,7 +21,7 @@ JsonObject = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 
 
-class _LeaseSpec(msgspec.Struct, rename="camel"):
+class _ElectionRecord(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     lease_transitions: int | None = None
@@ -31,7 +31,7 @@ class _LeaseSpec(msgspec.Struct, rename="camel"):
 
 class _LeaseObject(msgspec.Struct):
     metadata: ObjectMeta
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
+    spec: _ElectionRecord = msgspec.field(default_factory=_ElectionRecord)
 
 
 _leases = msgspec.json.Decoder(_LeaseObject)
