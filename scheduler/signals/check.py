@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TextIO
+from typing import Final, TextIO
 
 from scheduler.errors import ConfigError, Problem
+from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.requests import CPU
 from scheduler.model.rules import (
     Curve,
@@ -19,18 +20,24 @@ from scheduler.model.rules import (
     RuleScore,
     RuleSet,
     Signal,
+    Tenant,
     WeightSignal,
     effect_scale,
 )
-from scheduler.signals.check_tenants import HEAD, WHERE, tenant_rows
 from scheduler.signals.effective import EffectiveWeight, effective_weights
 from scheduler.signals.files import read_rule_files
-from scheduler.signals.format.inflight import VALUE as INFLIGHT_VALUE
+from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
 from scheduler.strict_yaml.report import problem_at
 
 OK = 0
 FOUND_PROBLEMS = 1
+
+WHERE_TENANTS_COUNT: Final = (
+    f"Tenants count on nodes with the annotation {ANNOTATION}, of whose figures OVERCOMMIT is the most that",
+    "all Pods there may request together; never more than the node advertises, and 100% where WHILE does not hold.",
+    "On every other node each Pod, whatever its tenant, has 100% of what the node advertises.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +150,12 @@ def effective_text(rule: Rule, weights: Mapping[str, EffectiveWeight]) -> tuple[
     return ("-", "-") if weight is None else (f"{weight.effective:.4g}", f"{100.0 * weight.share:.0f}%")
 
 
-def inflight_text(signal: Signal) -> str:
+def pending_load_text(signal: Signal) -> str:
     """Return what a placed Pod adds until samples show it, as `cpu: 200m`; `-` for nothing."""
     effect = signal.inflight
     if effect is None:
         return "-"
-    key = effect.resource or INFLIGHT_VALUE
+    key = effect.resource or IN_OWN_UNIT
     if effect.kind is not EffectKind.CONSTANT:
         return f"{key}: {effect.kind}"
     if effect.resource == CPU:
@@ -167,7 +174,7 @@ def _unused(rules: RuleSet) -> list[Problem]:
 
 def _signal_table(rules: RuleSet) -> list[str]:
     head: tuple[str, ...] = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW")
-    head = (*head, "IN FLIGHT", "SMOOTHING", "RANGE", "REDUCE")
+    head = (*head, "PENDING LOAD", "SMOOTHING", "RANGE", "REDUCE")
     rows: list[tuple[str, ...]] = [
         (
             signal.name,
@@ -176,7 +183,7 @@ def _signal_table(rules: RuleSet) -> list[str]:
             f"{signal.interval_s:g}s",
             f"{signal.max_age_s:g}s",
             f"{signal.window_s:g}s" if signal.window_s else "-",
-            inflight_text(signal),
+            pending_load_text(signal),
             f"{signal.smoothing_s:g}s" if signal.smoothing_s else "-",
             f"{signal.range[0]:g}..{signal.range[1]:g}" if signal.range else "-",
             str(signal.reduce or "-"),
@@ -190,7 +197,8 @@ def _signal_table(rules: RuleSet) -> list[str]:
 
 
 def _built_in_table(rules: RuleSet) -> list[str]:
-    built_in = [signal for signal in rules.signals.values() if signal.built_in is not None]
+    asked = rules.asked
+    built_in = [signal for name, signal in rules.signals.items() if name not in asked]
     rows = [(signal.name, describe_by(signal), str(signal.unit), signal.source) for signal in built_in]
     return table(("BUILT IN", "BY", "UNIT", "READS"), rows)
 
@@ -214,8 +222,37 @@ def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
 
 
 def _tenant_table(rules: RuleSet) -> list[str]:
-    lines = table(HEAD, tenant_rows(rules, filter_text))
-    return [*lines, *WHERE, ""] if lines else []
+    """Return who may use how much, while what is measured, and where all that counts; the last row is of no tenant."""
+    rows = [
+        (
+            tenant.name,
+            _namespaces_text(tenant),
+            f"{tenant.per_mille / 10:g}%",
+            ", ".join(tenant.resources),
+            _while_text(tenant),
+        )
+        for tenant in rules.tenants
+    ]
+    if not rows:
+        return []
+    head = ("TENANT", "NAMESPACES", "OVERCOMMIT", "RESOURCES", "WHILE")
+    return [*table(head, [*rows, ("-", "all others", "100%", "all", "-")]), *WHERE_TENANTS_COUNT, ""]
+
+
+def _namespaces_text(tenant: Tenant) -> str:
+    labels = [f"{key}={'|'.join(values)}" for key, values in tenant.namespace_labels.items()]
+    return " ".join((*tenant.namespaces, *labels)) or "all"
+
+
+def _while_text(tenant: Tenant) -> str:
+    if tenant.per_mille <= 1000 or not tenant.bounds:
+        return "-"
+    return ", ".join(f"{bound.signal} {_bound_text(bound.filter)}" for bound in tenant.bounds)
+
+
+def _bound_text(limits: RuleFilter | None) -> str:
+    """Return the limits without what goes without saying: that a sample is needed."""
+    return " ".join(part for part in filter_text(limits).split(", ") if not part.startswith("missing"))
 
 
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -27,8 +27,8 @@ _HEADER: Final = """\
 #
 #   {name}: {{expr: {record}, …}}
 #
-# A recorded name no longer tells how far back it looks, so write the `window` that stands at each record, too: what is
-# in flight goes by it.
+# A recorded name no longer tells how far back it looks, so write the `window` that stands at each record, too: pending
+# load, what Pods add until samples show it, goes by it.
 #
 # What is recorded bears the time of the recording. A dead exporter shows only once Prometheus itself forgets its
 # samples (lookback, 5 minutes), or the expression does.
@@ -62,7 +62,7 @@ def export_text(rules: RuleSet, server: str | None = None) -> str:
     recorded: list[Signal] = []
     left: list[_Left] = []
     for signal in rules.signals.values():
-        if reason := _why_not(signal, server):
+        if reason := _why_not(signal, rules, server):
             left.append(_Left(signal.name, reason))
         else:
             recorded.append(signal)
@@ -83,8 +83,8 @@ def export_text(rules: RuleSet, server: str | None = None) -> str:
     return "".join(parts)
 
 
-def _why_not(signal: Signal, server: str | None) -> str:
-    if signal.built_in is not None:
+def _why_not(signal: Signal, rules: RuleSet, server: str | None) -> str:
+    if signal.name not in rules.asked:
         return "a signal that Vane reads from the cluster itself"
     if signal.dialect is not Dialect.PROMETHEUS:
         return "MetricsQL"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.signals.check import check, run_check
-from scheduler.signals.check_tenants import WHERE
+from scheduler.signals.check import WHERE_TENANTS_COUNT, check, run_check
 from scheduler.signals.effective import effective_weights
 
 GOOD = """apiVersion: vane.dev/v1
@@ -43,7 +42,7 @@ def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
     code, lines = run(tmp_path)
     assert code == 0
     assert [" ".join(line.split()) for line in lines] == [
-        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW IN FLIGHT SMOOTHING RANGE REDUCE",
+        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW PENDING LOAD SMOOTHING RANGE REDUCE",
         "use node ratio 15s 60s 120s cpu: 200m - 0..1 -",
         "burn cluster none 15s 60s - - - - -",
         "",
@@ -165,7 +164,7 @@ def test_tenants_are_told_plainly(tmp_path: Path) -> None:
         "rich all 150% cpu, memory -",
         "- all others 100% all -",
         "",
-        *WHERE,
+        *WHERE_TENANTS_COUNT,
         "",
         "1 file, 0 problems, 1 warning, 1 signal, 0 rules, 3 tenants",
     ]
