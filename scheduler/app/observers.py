@@ -1,12 +1,17 @@
-"""Counting for the parts that must not know the metrics: small adapters from their observers to the families."""
+"""What listens to parts that must not know who listens: it counts in the metrics, or passes news on."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from scheduler.cluster.queue import IncomingObserver
+from scheduler.kube.binder.client import BinderClient
+from scheduler.kube.binder.messages import LeaseUntil
+from scheduler.kube.election.roll_call import RollCall
 from scheduler.kube.reflector import RestartObserver
 from scheduler.kube.transport import RequestObserver
+from scheduler.loop.messages import Inbox, Led
 from scheduler.metrics import Metrics
 from scheduler.signals.answers import Drops, SignalAnswer
 from scheduler.signals.problems import concern_of, problems_of
@@ -69,3 +74,21 @@ class CountingRefresher:
             n_dropped = getattr(drops, reason)
             if n_dropped:
                 metrics.signal_samples_dropped(answer.signal, reason).inc(n_dropped)
+
+
+class ElectionReports:
+    """An ElectionObserver: the term goes to the binder, news to the inbox, a lost lease to `failed`: all must end."""
+
+    def __init__(self, binder: BinderClient, inbox: Inbox, failed: Callable[[str], None]) -> None:
+        self._binder = binder
+        self._inbox = inbox
+        self._failed = failed
+
+    def on_term(self, term: LeaseUntil) -> None:
+        self._binder.set_term(term)
+
+    def on_leading(self, roll_call: RollCall) -> None:
+        self._inbox.put(Led(roll_call))
+
+    def on_lost(self, reason: str) -> None:
+        self._failed(reason)

@@ -16,8 +16,7 @@ from types import FrameType
 from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
-from scheduler.app.election import ElectionReports, election_settings
-from scheduler.app.observers import counting_queue, counting_requests, counting_restarts, host_label
+from scheduler.app.observers import ElectionReports, counting_queue, counting_requests, counting_restarts, host_label
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import check_addresses, server_names
 from scheduler.app.refresher_link import RefresherLink
@@ -31,7 +30,7 @@ from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import EventsDropped, PodRef
 from scheduler.kube.config import Connection, load_connection
 from scheduler.kube.election.elector import Elector
-from scheduler.kube.election.settings import new_identity
+from scheduler.kube.election.settings import ElectionSettings, new_identity
 from scheduler.kube.ended_pods import ENDED_PODS, EndedPods
 from scheduler.kube.reflector import Reflector
 from scheduler.kube.resources import KINDS
@@ -50,7 +49,7 @@ from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
 from scheduler.rules.reading import indexes_for
-from scheduler.settings.settings import Settings
+from scheduler.settings.settings import LeaderElectionSettings, Settings
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.loader import RuleLoader
 
@@ -94,7 +93,7 @@ def run(settings: Settings) -> int:
         for notice in settings.scheduler.notices:
             log.warning(notice)
         outside = _Outside(identity, connection.as_replica(identity), clusters)
-        return _Run(settings, profiles, outside, rules, loader).run()
+        return _SchedulerRun(settings, profiles, outside, rules, loader).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class _Outside:
     clusters: Mapping[str, Connection]
 
 
-class _Run:
+class _SchedulerRun:
     """One run: the three processes, and the threads of this one."""
 
     def __init__(
@@ -184,7 +183,7 @@ class _Run:
         self._elector = Elector(
             self._outside.api_server,
             self._outside.identity,
-            election_settings(settings),
+            _election_settings(settings),
             list(self._profiles),
             ElectionReports(self._binder, self._inbox, self._fail),
             self._count_request,
@@ -249,6 +248,17 @@ def _own_pod() -> PodRef:
         namespace=os.environ.get("POD_NAMESPACE", "kube-system"),
         name=os.environ.get("POD_NAME", socket.gethostname()),
         uid=os.environ.get("POD_UID", ""),
+    )
+
+
+def _election_settings(settings: LeaderElectionSettings) -> ElectionSettings:
+    """Return what the elector needs of the user's settings, which have been validated."""
+    return ElectionSettings(
+        lease_duration_s=settings.lease_duration_s,
+        renew_deadline_s=settings.renew_deadline_s,
+        retry_period_s=settings.retry_period_s,
+        name=settings.resource_name,
+        namespace=settings.resource_namespace,
     )
 
 

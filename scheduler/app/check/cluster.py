@@ -9,6 +9,7 @@ import msgspec
 
 from scheduler.cluster.cache import Cache
 from scheduler.errors import InvalidObjectError, VaneError
+from scheduler.kube.api_objects import ListMeta
 from scheduler.kube.resources import NODES, PODS, ResourceKind
 from scheduler.kube.transport import ApiError, Transport
 from scheduler.model.objects import Node, Pod
@@ -20,16 +21,12 @@ _TIMEOUT_S: Final = 10.0
 _EXPIRED: Final = 410
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    next: str = msgspec.field(name="continue", default="")
-
-
-class _List(msgspec.Struct, frozen=True):
+class _ListPage(msgspec.Struct, frozen=True):
     items: list[msgspec.Raw] = []
-    metadata: _Metadata = _Metadata()
+    metadata: ListMeta = ListMeta()
 
 
-_DECODER: Final = msgspec.json.Decoder(_List)
+_DECODER: Final = msgspec.json.Decoder(_ListPage)
 
 
 def read_cluster(transport: Transport, indexes: Sequence[PodListener]) -> Cache:
@@ -67,10 +64,10 @@ def _listed(transport: Transport, kind: ResourceKind) -> Iterator[msgspec.Raw]:
         except msgspec.DecodeError as error:
             raise VaneError(f"no list of kind {kind.name}: {error}") from error
         seen += page.items
-        if not page.metadata.next:
+        if not page.metadata.continue_:
             yield from seen
             return
-        parameters["continue"] = page.metadata.next
+        parameters["continue"] = page.metadata.continue_
 
 
 def _decoded(kind: ResourceKind, raw: msgspec.Raw) -> object:

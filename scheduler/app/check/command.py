@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TextIO
 
 from scheduler.app.check.cluster import read_cluster
-from scheduler.app.check.live import check_live
+from scheduler.app.check.live_check import check_live
 from scheduler.app.check.report import report_lines
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import make_clients, server_names
@@ -25,7 +25,7 @@ FAILED: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ComparedCluster:
     """The cluster, or why there is none, in words."""
 
     cache: Cache | None
@@ -59,7 +59,7 @@ def run_live_check(paths: Sequence[str | os.PathLike[str]], settings: Settings, 
     return FAILED if report.unanswered else OK
 
 
-def _cluster(settings: Settings) -> Found:
+def _cluster(settings: Settings) -> ComparedCluster:
     """Return the cluster that `vane run` would find; a check without one is a check all the same."""
     kinds = dict.fromkeys((*SignalFilter.indexes, *SignalScore.indexes))
     try:
@@ -70,6 +70,7 @@ def _cluster(settings: Settings) -> Found:
         finally:
             transport.close()
     except VaneError as error:
-        return Found(None, f"No cluster to compare with: {error}")
+        return ComparedCluster(None, f"No cluster to compare with: {error}")
     counts = cache.counts()
-    return Found(cache, f"Compared with {counts['nodes']} nodes and {counts['pods']} Pods of {connection.host}.")
+    words = f"Compared with {counts['nodes']} nodes and {counts['pods']} Pods of {connection.host}."
+    return ComparedCluster(cache, words)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from scheduler.app.check.live import AskedSignal, LiveReport, RuleNow
+from scheduler.app.check.live_check import AskedSignal, LiveReport, RuleNow
 from scheduler.errors import Problem
 from scheduler.model.rules import ByKind, FilterMissing, Mode
 from scheduler.signals.check import table
