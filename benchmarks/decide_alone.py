@@ -26,7 +26,7 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
-from scheduler.rules.reading import indexes_for
+from scheduler.rules.compiled import indexes_for
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.format.rule_files import parse_rule_files

@@ -42,7 +42,7 @@ from scheduler.model.rules import (
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
-from scheduler.rules.reading import read_column, read_tripped
+from scheduler.rules.compiled import compiled_rules
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import QueryResult
@@ -165,8 +165,9 @@ def measure_kind(kind: Kind, n_nodes: int) -> Costs:
         asked.append(crossed - began)
         published.append(time.process_time() - crossed)
     snapshot = Snapshot(state, table, time.monotonic())
-    reads = _each_s(lambda: read_column(rule, pod, snapshot))
-    judged = _each_s(lambda: read_tripped(rule, pod, snapshot))
+    reading = compiled_rules(snapshot).by_name[rule.name].reading
+    reads = _each_s(lambda: reading.column(pod, snapshot))
+    judged = _each_s(lambda: reading.tripped(pod, snapshot))
     return Costs(float(np.median(asked)), float(np.median(published)), reads, judged)
 
 

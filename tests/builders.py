@@ -13,10 +13,13 @@ from scheduler.kube.resources import KINDS
 from scheduler.model.catalog import CatalogObject, UnreadableObject
 from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
+from scheduler.model.rules import Rule
 from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.plugins import default_chain
+from scheduler.rules.compiled import compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
 
 NO_SIGNALS = SignalTable()
 
@@ -151,3 +154,13 @@ def snapshot_of(
 
 def default_profile(scheduler_name: str = "vane") -> Profile:
     return Profile.build(scheduler_name, default_chain())
+
+
+def compiled(rule: Rule, snapshot: Snapshot) -> CompiledRule:
+    """Return a rule as it is in force in a snapshot; one that is not in force is compiled over the signals there."""
+    known = compiled_rules(snapshot).by_name.get(rule.name)
+    return (
+        known
+        if known is not None and known.rule is rule
+        else CompiledRule(rule, snapshot.signals.rules.signals.get(rule.signal))
+    )

@@ -48,7 +48,7 @@ from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
-from scheduler.rules.reading import indexes_for
+from scheduler.rules.compiled import CompiledRules, compile_rules, indexes_for
 from scheduler.settings.settings import LeaderElectionSettings, Settings
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.loader import RuleLoader
@@ -205,7 +205,11 @@ class _SchedulerRun:
         timings = Timings(settings.scheduler.initial_backoff_s, settings.scheduler.max_backoff_s)
         store = SignalStore(clock)
         store.set_rules(self._rules)
-        queue = SchedulingQueue(profiles, cache.nominator, timings, counting_queue(metrics), lambda: store.rules)
+
+        def rules() -> CompiledRules:
+            return compile_rules(store.rules, cache.state.memo)
+
+        queue = SchedulingQueue(profiles, cache.nominator, timings, counting_queue(metrics), rules)
         world = World(cache, queue, store, RecordRing())
         failure = FailureHandler(cache, queue, self._binder, metrics)
         instructions = Instructions(self._binder, refresher.notify, self._inbox.put)

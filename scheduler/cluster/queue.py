@@ -38,7 +38,7 @@ from scheduler.framework.events import (
 )
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import RuleSet
+from scheduler.rules.compiled import CompiledRules, no_rules
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class SchedulingQueue:
         nominator: Nominator,
         timings: Timings = DEFAULT_TIMINGS,
         on_incoming: IncomingObserver = lambda _event, _queue: None,
-        rules: Callable[[], RuleSet] = RuleSet,
+        rules: Callable[[], CompiledRules] = no_rules,
     ) -> None:
         # One QueueSort for all profiles: the settings refuse any other configuration.
         sort_key = SortKey(next(iter(profiles.values())).queue_sort)

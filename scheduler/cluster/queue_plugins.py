@@ -17,8 +17,7 @@ from scheduler.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from scheduler.framework.plugin_answers import is_refusal, raised, wrong
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import RuleSet
-from scheduler.rules.events import may_free
+from scheduler.rules.compiled import CompiledRules
 
 _log = logging.getLogger(__name__)
 
@@ -81,9 +80,9 @@ class QueueingStrategy(enum.IntEnum):
 
 
 class QueuePlugins:
-    """PreEnqueue and queueing hints; `rules` returns the rule set in force."""
+    """PreEnqueue and queueing hints; `rules` returns the rules in force."""
 
-    def __init__(self, profiles: Mapping[str, QueueProfile], rules: Callable[[], RuleSet] = RuleSet) -> None:
+    def __init__(self, profiles: Mapping[str, QueueProfile], rules: Callable[[], CompiledRules]) -> None:
         self._profiles = profiles
         self._rules = rules
 
@@ -149,7 +148,7 @@ class QueuePlugins:
     def _is_freed(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
         """Return whether the event may end what a rule that counts has said."""
         refusing = entity.rejected_rules
-        return bool(refusing) and any(may_free(self._rules(), refusing, one, event) for one in entity.members)
+        return bool(refusing) and any(self._rules().may_free(refusing, one, event) for one in entity.members)
 
     def _is_for_gate(self, entity: QueuedEntity, event: ClusterEvent) -> bool:
         interests = self._profiles[entity.pod.pod.spec.scheduler_name].events.get(entity.gated_by, ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,14 +13,13 @@ from scheduler.framework.diagnosis import Refusal
 from scheduler.model.arrays import FloatArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
-from scheduler.model.signals import Freshness
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.concerned import concerning
-from scheduler.rules.reading import is_valve_open, read_column
+from scheduler.rules.compiled import compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
+from scheduler.rules.reading import NO_ANSWER
 
 BEST_NODES = 20
 
-_NONE = math.nan
 _FIRST_DEPTH = 1_000
 _DEEPER = 8
 
@@ -150,7 +148,7 @@ def record_of(
     top = _best(decision)
     names = snapshot.nodes.names
     diagnosis, signals = decision.diagnosis, snapshot.signals
-    rules = concerning(pod, snapshot).rules
+    rules = compiled_rules(snapshot).concerning(pod).rules
     return DecisionRecord(
         pod=pod.key,
         uid=pod.uid,
@@ -169,7 +167,7 @@ def record_of(
         total=decision.total[top],
         terms=tuple(_term(term, top) for term in decision.terms),
         rules=tuple(_rule_use(rule, pod, snapshot, decision.row) for rule in rules),
-        shadows=_shadows([rule for rule in rules if not rule.acts_on(pod)], decision, names),
+        shadows=_shadows([one.rule for one in rules if not one.rule.acts_on(pod)], decision, names),
         shadow_fault=decision.shadow_fault,
         tenant=tenant_use(pod, snapshot, decision),
         decided_in_s=decided_in_s,
@@ -229,23 +227,20 @@ def _shadow(rule: Rule, shadow: Shadow | None, node: str, names: Sequence[str]) 
     return ShadowRecord(rule.name, shadow.n_refused, shadow.refuses_chosen, instead, shadow.weight)
 
 
-def _rule_use(rule: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
-    acts = rule.acts_on(pod)
-    if rule.label_match is not None:
-        return RuleUse(rule.name, "", rule.label_match.text, Freshness.FRESH.value, 0.0, _NONE, _NONE, 0.0, acts)
-    signal = snapshot.signals.rules.signals[rule.signal]
-    column = read_column(rule, pod, snapshot)
-    if column is None:
-        state = (Freshness.ABSENT.value, math.inf, _NONE, _NONE, signal.smoothing_s)
-        return RuleUse(rule.name, rule.signal, signal.source, *state, acts)
-    value = inflight = _NONE
-    freshness, age_s = column.freshness, column.age_s
-    if row >= 0:
-        value = float(column.values[row])
-        inflight = _NONE if column.inflight is None else float(column.inflight[row])
-        if column.row_lag_s is not None:
-            # A node whose own sample is old is told as that, not as the signal on the whole.
-            freshness, age_s = column.freshness_at(row), column.age_at(row)
-    is_open = rule.filter is not None and is_valve_open(rule, pod, snapshot)
-    state = (freshness.value, age_s, value, inflight, signal.smoothing_s)
-    return RuleUse(rule.name, rule.signal, signal.source, *state, acts, is_open, column.key)
+def _rule_use(compiled: CompiledRule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
+    rule, reading = compiled.rule, compiled.reading
+    sample = reading.sample(pod, snapshot, row)
+    is_open = rule.filter is not None and sample is not NO_ANSWER and reading.is_valve_open(pod, snapshot)
+    return RuleUse(
+        rule.name,
+        rule.signal,
+        reading.source,
+        sample.freshness,
+        sample.age_s,
+        sample.value,
+        sample.pending,
+        reading.smoothing_s,
+        rule.acts_on(pod),
+        is_open,
+        sample.key,
+    )

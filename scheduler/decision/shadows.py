@@ -7,7 +7,7 @@ fault of theirs is told, and the decision stands.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -17,24 +17,24 @@ from scheduler.decision.decision import Decision, Shadow
 from scheduler.decision.score_phase import PluginTerm, capped, choose, score_phase, weigh
 from scheduler.errors import PluginError
 from scheduler.framework.observer import UNOBSERVED
-from scheduler.framework.plugin import FilterPlugin, ScorePlugin
-from scheduler.framework.plugin_answers import raised, rejections, score_terms
+from scheduler.framework.plugin_answers import raised
 from scheduler.framework.profile import Profile
-from scheduler.framework.status import Rejection, ScoreTerm
+from scheduler.framework.status import ScoreTerm
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
+from scheduler.rules.compiled import compiled_rules
 
 NOWHERE: Final = -1
 _ALL: Final = slice(None)
 
 
-@dataclass(slots=True)
 class _Intent:
     """What one rule would do: `refused` is bool (n_feasible,)."""
 
-    refused: BoolArray
-    terms: list[PluginTerm] = field(default_factory=list)
+    def __init__(self, n_feasible: int) -> None:
+        self.refused: BoolArray = np.zeros(n_feasible, dtype=np.bool_)
+        self.terms: list[PluginTerm] = []
 
 
 def watched(decision: Decision, pod: PodInfo, snapshot: Snapshot, profile: Profile) -> Decision:
@@ -53,35 +53,22 @@ def watched(decision: Decision, pod: PodInfo, snapshot: Snapshot, profile: Profi
 
 
 def _intents(decision: Decision, pod: PodInfo, snapshot: Snapshot, profile: Profile) -> dict[str, _Intent]:
-    n = len(decision.feasible)
+    rules, n = compiled_rules(snapshot), len(decision.feasible)
     rows: Rows = slice(None) if n == snapshot.nodes.n_rows else decision.feasible
     intents: dict[str, _Intent] = {}
-    for plugin in profile.shadow_filters:
-        for rejection in _would_refuse(plugin, pod, snapshot, rows, n):
-            intent = intents.setdefault(rejection.rule, _Intent(np.zeros(n, dtype=np.bool_)))
-            intent.refused |= rejection.mask
-    for scorer in profile.shadow_scorers:
-        for term in _would_score(scorer, pod, snapshot, rows):
-            intents.setdefault(term.name, _Intent(np.zeros(n, dtype=np.bool_))).terms.append((scorer, term))
+    for plugin in profile.rule_filters:
+        try:
+            for rejection in rules.would_reject(pod, snapshot):
+                intents.setdefault(rejection.rule, _Intent(n)).refused |= rejection.mask[rows]
+        except Exception as error:  # a rule that only watches fails no attempt
+            raise raised(plugin, "Filter", error) from error
+    for scorer in profile.rule_scorers:
+        try:
+            for term in rules.terms(rules.concerning(pod).would_score, pod, snapshot):
+                intents.setdefault(term.name, _Intent(n)).terms.append((scorer, term))
+        except Exception as error:  # a rule that only watches fails no attempt
+            raise raised(scorer, "Score", error) from error
     return intents
-
-
-def _would_refuse(
-    plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows, n_feasible: int
-) -> list[Rejection]:
-    try:
-        found = plugin.shadow_filter(pod, snapshot, rows)
-    except Exception as error:  # a rule that only watches fails no attempt
-        raise raised(plugin, "Filter", error) from error
-    return rejections(plugin, found, (n_feasible,)) if found else []
-
-
-def _would_score(plugin: ScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> list[ScoreTerm]:
-    try:
-        found = plugin.shadow_score(pod, snapshot, rows)
-    except Exception as error:  # a rule that only watches fails no attempt
-        raise raised(plugin, "Score", error) from error
-    return score_terms(plugin, found) if found else []
 
 
 class _Instead:

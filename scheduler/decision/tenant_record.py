@@ -13,7 +13,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule, Tenant
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.tenants import key_of
-from scheduler.rules.reading import read_column
+from scheduler.rules.compiled import compiled_rules
 from scheduler.rules.tenants import bound_holds, bounded_requests, held, most, tenant_of
 
 
@@ -100,7 +100,7 @@ def _nearest(tenant: Tenant | None, pod: PodInfo, snapshot: Snapshot, decision: 
 
 
 def _bound_use(bound: Rule, pod: PodInfo, snapshot: Snapshot, row: int) -> BoundUse:
-    column = read_column(bound, pod, snapshot)
+    column = compiled_rules(snapshot).by_name[bound.name].reading.column(pod, snapshot)
     n_holding = int(np.count_nonzero(bound_holds(bound, pod, snapshot) & snapshot.nodes.publishes))
     if column is None:
         return BoundUse(bound.signal, "absent", float("inf"), n_holding, float("nan"))

@@ -91,6 +91,9 @@ class Plugin:
     Args: ClassVar[type[msgspec.Struct] | None] = None
     """What `pluginConfig` may hold for it: then it is made as `cls(args)`, else as `cls()`."""
 
+    applies_rules: ClassVar[bool] = False
+    """Whether its Filter refuses, or its Score scores, by the rules in force: rules that only watch are asked then."""
+
     blocking: ClassVar[bool] = False
     """Whether its PreBind and PostBind do I/O of their own, so that they are called in a pool of threads."""
 
@@ -135,13 +138,6 @@ class FilterPlugin(Plugin, ABC):
     def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
         """Return who is turned away and why; masks are bool (len(rows),). `state` is PreFilter's."""
 
-    def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        """Return whom rules that only watch the Pod would turn away, named by `Rejection.rule`; nobody is refused.
-
-        Asked of the feasible nodes once the decision has been made: nothing here can change it.
-        """
-        return ()
-
     def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
         """Return the state of PreFilter as it is once `pod` has been placed on `row` (PreFilterExtensions)."""
         return state
@@ -173,13 +169,6 @@ class ScorePlugin(Plugin, ABC):
     @abstractmethod
     def score(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return raw scores of the feasible nodes. `state` is PreScore's, else PreFilter's."""
-
-    def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        """Return the terms of rules that only watch the Pod, named as the rule; see `FilterPlugin.shadow_filter`.
-
-        For plugins that say `brings_weights`.
-        """
-        return ()
 
     def normalize(self, term: ScoreTerm) -> IntArray | FloatArray:
         """Return the term's values in 0..100, given the raw values of all feasible nodes (NormalizeScore)."""

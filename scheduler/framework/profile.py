@@ -64,7 +64,7 @@ class Enabled:
 class Profile:
     """An immutable set of plugins under one `schedulerName`; shares indexes with others, never plugin state.
 
-    `shadow_filters` and `shadow_scorers` are those that have rules which may only watch. `fixed_weight` is the sum of
+    `rule_filters` and `rule_scorers` are those that apply rules, which may only watch. `fixed_weight` is the sum of
     the weights of all score plugins whose terms do not bring their own.
     """
 
@@ -85,8 +85,8 @@ class Profile:
     indexes: tuple[type[Index], ...]
     looked_up: frozenset[str]
     followers: tuple[Plugin, ...]
-    shadow_filters: tuple[FilterPlugin, ...]
-    shadow_scorers: tuple[ScorePlugin, ...]
+    rule_filters: tuple[FilterPlugin, ...]
+    rule_scorers: tuple[ScorePlugin, ...]
     fixed_weight: float
 
     @property
@@ -156,10 +156,8 @@ class Profile:
             looked_up=frozenset(kind for plugin in plugins for kind in plugin.kinds),
             indexes=tuple(dict.fromkeys(index for plugin in plugins for index in plugin.indexes)),
             followers=tuple(plugin for plugin in plugins if type(plugin).follow is not Plugin.follow),
-            shadow_filters=tuple(
-                one for one in at("filter") if type(one).shadow_filter is not FilterPlugin.shadow_filter
-            ),
-            shadow_scorers=tuple(one for one, _ in scorers if type(one).shadow_score is not ScorePlugin.shadow_score),
+            rule_filters=tuple(plugin for plugin in at("filter") if plugin.applies_rules),
+            rule_scorers=tuple(plugin for plugin, _ in scorers if plugin.applies_rules),
             fixed_weight=float(sum(weight for plugin, weight in scorers if not plugin.brings_weights)),
         )
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+ByteArray = NDArray[np.uint8]
 CodeArray = NDArray[np.int32]
 HashArray = NDArray[np.uint64]
 

@@ -1,7 +1,6 @@
 """Signals whose value on a node depends on the Pod: samples by two keys, brought to the rows when a Pod reads them.
 
-What was brought to the rows is kept while the samples, the nodes and their labels stand, so that the Pods of one
-workload share one array.
+Nothing is kept here: who reads them remembers what it has brought to the rows.
 """
 
 from __future__ import annotations
@@ -14,10 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.model.arrays import BoolArray, CodeArray, FloatArray, IntArray, read_only
-from scheduler.model.memo import Memo
-
-KEPT_COLUMNS = 512
-"""Arrays kept of one signal: 8 bytes for each node, so 20 MB at 5,000 nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,11 +48,10 @@ class KeyedColumn:
     alignment: IntArray
     targets: IntArray | None = None
     trips: Mapping[str, BoolArray] = field(default_factory=dict)
-    memo: Memo = field(default_factory=lambda: Memo(KEPT_COLUMNS))
 
     def nothing(self) -> FloatArray:
         """Return float64 (n_rows,), all NaN: what Pods read that give nothing to look for."""
-        return self.memo.get(("nothing",), (), lambda: read_only(np.full(len(self.alignment), np.nan)))
+        return read_only(np.full(len(self.alignment), np.nan))
 
     def overview(self) -> FloatArray:
         """Return float64 (n_rows,): the mean over all samples of a node's inner key, NaN where there is none."""
@@ -67,35 +61,37 @@ class KeyedColumn:
     def tripped_anywhere(self, rule: str) -> BoolArray:
         """Return bool (n_rows,), True where the rule refuses some sample of a node's inner key: to some Pod."""
         bits = self.trips[rule]
-        return self.memo.get(
-            ("tripped anywhere", rule), (bits,), lambda: self._spread(np.flatnonzero(bits), bits, default=False)
-        )
+        return self._spread(np.flatnonzero(bits), bits, default=False)
 
     def of_group(self, group: int) -> FloatArray:
         """Return float64 (n_rows,), NaN where the group has no sample."""
-        known: FloatArray | None = self.memo.known(("group", group))
-        if known is not None:
-            return known
-        return self.memo.get(("group", group), (), lambda: self._spread(self._slice(group), self.values, np.nan))
+        return self._spread(self._slice(group), self.values, np.nan)
 
     def tripped_of_group(self, group: int, rule: str) -> BoolArray:
         """Return bool (n_rows,), True where the rule refuses the group's sample."""
-        bits = self.trips[rule]
-        return self.memo.get(
-            ("tripped group", rule, group), (bits,), lambda: self._spread(self._slice(group), bits, default=False)
-        )
+        return self._spread(self._slice(group), self.trips[rule], default=False)
 
-    def of_card(self, n: int, *, is_low_best: bool) -> FloatArray:
-        """Return float64 (n_rows,): the value of each node's n-th best card, of its worst where it has fewer."""
-        known: FloatArray | None = self.memo.known(("card", n, is_low_best))
-        if known is not None:
-            return known
-        return self.memo.get(("card", n, is_low_best), (), lambda: self._nth(n, is_low_best))
+    def cards(self) -> IntArray:
+        """Return int64 (n_inner,): the cards of each node."""
+        return np.bincount(self.inner, minlength=self.n_inner)
 
-    def lacking_cards(self, n: int, rule: str) -> BoolArray:
+    def of_card(self, n: int, n_cards: IntArray, *, is_low_best: bool) -> FloatArray:
+        """Return float64 (n_rows,): the value of each node's n-th best card, of its worst where it has fewer.
+
+        `n_cards` is what `cards` has said.
+        """
+        ends = np.cumsum(n_cards)
+        rank = np.minimum(n, n_cards)
+        at = ends - n_cards + rank - 1 if is_low_best else ends - rank
+        is_measured = n_cards > 0
+        by_inner = np.full(self.n_inner, np.nan)
+        by_inner[is_measured] = self.values[self.by_value[at[is_measured]]]
+        return self._by_row(by_inner, np.nan)
+
+    def lacking_cards(self, n: int, n_cards: IntArray, rule: str) -> BoolArray:
         """Return bool (n_rows,), True where the rule lets fewer than n of a node's cards pass, and not all of them."""
-        bits = self.trips[rule]
-        return self.memo.get(("tripped cards", rule, n), (bits,), lambda: self._lacking(n, bits))
+        n_passing = n_cards - np.bincount(self.inner[self.trips[rule]], minlength=self.n_inner)
+        return self._by_row(n_passing < np.minimum(n, n_cards), default=False)
 
     def mean_of(self, counts: FloatArray) -> FloatArray:
         """Return float64 (n_rows,): the mean over groups, each counted so often; NaN where none of them has a sample.
@@ -124,25 +120,6 @@ class KeyedColumn:
     def _by_row(self, by_inner: NDArray[Any], default: float | bool) -> NDArray[Any]:
         # One entry more: a row without an inner key, -1, reads the last.
         return read_only(np.append(by_inner, np.array([default], dtype=by_inner.dtype))[self.alignment])
-
-    def _cards(self) -> IntArray:
-        """Return int64 (n_inner,): the cards of each node."""
-        return self.memo.get(("cards",), (), lambda: np.bincount(self.inner, minlength=self.n_inner))
-
-    def _nth(self, n: int, is_low_best: bool) -> FloatArray:
-        n_cards = self._cards()
-        ends = np.cumsum(n_cards)
-        rank = np.minimum(n, n_cards)
-        at = ends - n_cards + rank - 1 if is_low_best else ends - rank
-        is_measured = n_cards > 0
-        by_inner = np.full(self.n_inner, np.nan)
-        by_inner[is_measured] = self.values[self.by_value[at[is_measured]]]
-        return self._by_row(by_inner, np.nan)
-
-    def _lacking(self, n: int, bits: BoolArray) -> BoolArray:
-        n_cards = self._cards()
-        n_passing = n_cards - np.bincount(self.inner[bits], minlength=self.n_inner)
-        return self._by_row(n_passing < np.minimum(n, n_cards), default=False)
 
     def _called(self, counts: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the samples of all groups that count, int64, and how often each counts."""

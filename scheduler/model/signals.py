@@ -38,7 +38,7 @@ class SignalColumn:
         Seconds since evaluation plus the lag of the samples; inf if there never was an answer.
     as_of_unix_s
         The moment for which the samples speak, as UNIX time; NaN where there are none.
-    inflight
+    pending
         float64 (n_rows,), what placed Pods add until the samples show it, in the signal's unit; None where the signal
         does not say what they add.
     row_lag_s
@@ -55,7 +55,7 @@ class SignalColumn:
     values: FloatArray
     age_s: float
     as_of_unix_s: float = math.nan
-    inflight: FloatArray | None = None
+    pending: FloatArray | None = None
     row_lag_s: FloatArray | None = None
     key: str = ""
     fade_age_s: float | None = None
@@ -63,11 +63,11 @@ class SignalColumn:
     @property
     def expected(self) -> FloatArray:
         """The values as they will be once the samples show all placed Pods, float64 (n_rows,)."""
-        return self.values if self.inflight is None else self.values + self.inflight
+        return self.values if self.pending is None else self.values + self.pending
 
-    def beside(self, inflight: FloatArray) -> SignalColumn:
-        """Return the column with what is in flight."""
-        return replace(self, inflight=inflight)
+    def with_pending(self, pending: FloatArray) -> SignalColumn:
+        """Return the column with the load that is pending."""
+        return replace(self, pending=pending)
 
     def within(self, max_age_s: float) -> SignalColumn:
         """Return the column as it is where samples count for a shorter time."""

@@ -16,11 +16,12 @@ from scheduler.framework.events import Action, ClusterEvent, EventInterest, Queu
 from scheduler.framework.intree_args import DefaultPreemptionArgs
 from scheduler.framework.plugin import DryRun, PostFilterPlugin, PreEnqueuePlugin
 from scheduler.framework.status import Code, PostFilterResult, Status
+from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.hashing import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.disruption_budgets import Budgets, UsageByPriority
+from scheduler.plugins.disruption_budgets import Budgets
 
 REASON_NEVER = "not eligible due to preemptionPolicy=Never."
 REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."

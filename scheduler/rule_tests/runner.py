@@ -162,7 +162,7 @@ def sample_lines(signal: Signal, column: SignalColumn | None, row: int | None) -
     if math.isnan(value):
         return [f"no sample for this node; {age}"]
     unit = "" if signal.unit is Unit.NONE else f" {signal.unit}"
-    added = 0.0 if column.inflight is None else float(column.inflight[row])
+    added = 0.0 if column.pending is None else float(column.pending[row])
     flying = f" and {added:.10g} in flight" if added else ""
     return [f"value {value:.10g}{unit}{flying}, {age}"]
 

@@ -11,30 +11,26 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from scheduler.cluster.cache import Cache
-from scheduler.framework.status import Status
 from scheduler.loop.rule_updates.verdicts import learn
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Rule, RuleSet
+from scheduler.model.rules import RuleSet
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.rule_tests.model import RuleTest
-from scheduler.rules.concerned import concerns
-from scheduler.rules.reading import is_valve_open, read_column
+from scheduler.rules.compiled import compiled_rules, indexes_for
+from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.columns.store import SignalStore
 
-_EVERY_ROW: Final = slice(None)
 # Pods move before signals are asked, at one and the same time.
 _PODS, _SIGNALS = 0, 1
 
@@ -76,9 +72,7 @@ class ClusterUnderTest:
         self._rules = rules
         self._client = client
         self._clock = clock
-        self._filter, self._score = SignalFilter(), SignalScore()
-        indexes = dict.fromkeys((*self._filter.indexes, *self._score.indexes))
-        self._cache = Cache([kind() for kind in indexes])
+        self._cache = Cache(indexes_for(()))
         for node in test.nodes:
             self._cache.set_node(node)
         self._store = SignalStore(clock)
@@ -106,47 +100,7 @@ class ClusterUnderTest:
         now_s = self._clock.now_s
         table = self._store.freeze(NodeView(self._cache.state.nodes), now_s)
         snapshot = self._cache.snapshot(table, now_s)
-        refused = self._refused(pod, snapshot)
-        scored = self._scored(pod, snapshot)
-        return {rule.name: self._verdict(rule, pod, snapshot, refused, scored) for rule in self._rules.rules}
-
-    def _verdict(
-        self,
-        rule: Rule,
-        pod: PodInfo,
-        snapshot: Snapshot,
-        refused: dict[str, BoolArray],
-        scored: dict[str, tuple[FloatArray, float]],
-    ) -> RuleVerdict:
-        scores, weight = scored.get(rule.name, (None, None))
-        nobody = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
-        is_concerned = concerns(rule, pod)
-        return RuleVerdict(
-            concerns=is_concerned,
-            acts=is_concerned and rule.acts_on(pod),
-            is_valve_open=is_valve_open(rule, pod, snapshot),
-            refused=refused.get(rule.name, nobody),
-            scores=scores,
-            weight=weight,
-            column=read_column(rule, pod, snapshot),
-        )
-
-    def _refused(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, BoolArray]:
-        found: dict[str, BoolArray] = {}
-        acting = self._filter.filter(None, pod, snapshot, _EVERY_ROW)
-        for rejection in (*acting, *self._filter.shadow_filter(pod, snapshot, _EVERY_ROW)):
-            before = found.get(rejection.rule)
-            found[rejection.rule] = rejection.mask if before is None else before | rejection.mask
-        return found
-
-    def _scored(self, pod: PodInfo, snapshot: Snapshot) -> dict[str, tuple[FloatArray, float]]:
-        state = self._score.prescore(pod, snapshot, _EVERY_ROW)
-        acting = () if isinstance(state, Status) else self._score.score(state, pod, snapshot, _EVERY_ROW)
-        found: dict[str, tuple[FloatArray, float]] = {}
-        for term in (*acting, *self._score.shadow_score(pod, snapshot, _EVERY_ROW)):
-            weight = math.nan if term.weight is None else term.weight
-            found[term.name] = (np.asarray(self._score.normalize(term), dtype=np.float64), weight)
-        return found
+        return {rule.rule.name: _verdict(rule, pod, snapshot) for rule in compiled_rules(snapshot).rules}
 
     def _plan(self, test: RuleTest) -> None:
         for placed in test.pods:
@@ -187,3 +141,21 @@ class ClusterUnderTest:
             raise ValueError("a test without nodes")
         self._store.add_identity(identity)
         return NodeResolver(identity)
+
+
+def _verdict(one: CompiledRule, pod: PodInfo, snapshot: Snapshot) -> RuleVerdict:
+    rule, is_concerned, is_open = one.rule, one.concerns(pod), one.reading.is_valve_open(pod, snapshot)
+    refused = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
+    if is_concerned and rule.refuses and not is_open:
+        for rejection in one.rejections(pod, snapshot):
+            refused |= rejection.mask
+    is_scored = is_concerned and rule.score is not None
+    return RuleVerdict(
+        concerns=is_concerned,
+        acts=is_concerned and rule.acts_on(pod),
+        is_valve_open=is_open,
+        refused=refused,
+        scores=one.scores(pod, snapshot) if is_scored else None,
+        weight=one.weight(snapshot) if is_scored else None,
+        column=one.reading.column(pod, snapshot),
+    )

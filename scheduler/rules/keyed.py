@@ -1,190 +1,161 @@
-"""What a rule reads for one Pod of a signal with two keys: of cards, of workloads on nodes, or of pairs of domains.
-
-**Cards.** A Pod that asks for n cards reads the value of each node's n-th best one, of the worst where fewer are
-measured; a filter refuses the node where fewer cards than that are within its limits. Which end is the best one the
-rule says: low for a score that falls and for a filter with `max`.
-
-**Workloads.** A Pod reads its own workload on each node. One that has no sample anywhere is new: all nodes are missing,
-and none is refused for that, since it could never get a sample.
-
-**Pairs.** A Pod reads the mean over the Pods that it calls, from the node's domain to theirs, each counted where it is
-now; those that are being deleted do not count. Pairs without a sample are left out, and a domain has no invented zero
-to itself. Of several pairs the filter's limit lies between `max` and `clear`, closer to `clear` the more of the called
-Pods are behind pairs that are tripped: with one pair that is plain hysteresis. A Pod whose called Pods are nowhere yet
-is not refused for the lack of a sample.
-"""
+"""Signals with samples by two keys: cards of nodes, workloads on nodes, pairs of domains. A Pod reads its own."""
 
 from __future__ import annotations
 
-import fnmatch
-import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
-from scheduler.framework.matching_pods import Clause, Match, MatchingPods
-from scheduler.model.arrays import BoolArray, FloatArray, read_only
+from scheduler.model.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from scheduler.model.keyed import KeyedColumn
-from scheduler.model.label_selectors import selector_of_set
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import KEYED, ByKind, Calls, Rule, RuleFilter, Signal
-from scheduler.model.signals import SignalColumn
+from scheduler.model.rules import Rule, Signal
+from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.views import NodeView
+from scheduler.rules.reading import Departures
+from scheduler.rules.sampled import SampledReading
+from scheduler.rules.shown import Shown, Verdict, Wanted
+
+MOST_SHOWN: Final = 1_000
+"""As many of 100,000 take the deciding thread 1.5 ms."""
+
+_KEPT: Final = 512
+"""Arrays kept for one rule: 8 bytes for each node, so 20 MB at 5,000 nodes."""
 
 
-def keyed_signal(rule: Rule, snapshot: Snapshot) -> Signal | None:
-    """Return the rule's signal if it has two keys."""
-    signal = snapshot.signals.rules.signals.get(rule.signal)
-    return signal if signal is not None and signal.built_in is None and signal.by in KEYED else None
+class KeyedReading(SampledReading, ABC):
+    """Reads the samples that are the Pod's own; without a Pod an overview.
 
-
-def n_cards(gpu_resources: tuple[str, ...], pod: PodInfo) -> int:
-    """Return how many cards a Pod asks for, by the names of resources, in which `*` stands for anything."""
-    requests, n = pod.requests, 0
-    for name in _cards_among(gpu_resources, pod.requested_resources):
-        n += requests[name]
-    return n
-
-
-def called_pods(rule: Rule, pod: PodInfo) -> Match | None:
-    """Return which Pods a Pod calls, None where the rule does not go by them."""
-    return None if rule.calls is None or rule.calls.pod_label else _match_of(rule.calls, pod)
-
-
-def keyed_column(rule: Rule, pod: PodInfo, column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
-    """Return a signal's column with the values that the Pod reads; as it is before the first answer.
-
-    Its values are the same array in cycle after cycle while nothing has changed for the Pods that read it.
+    What it has brought to the rows is kept while the samples, the nodes and their labels stand, so that Pods that read
+    the same share one array.
     """
-    signal = column.signal
-    keyed = snapshot.signals.keyed.get(signal.name)
-    if keyed is None:
-        return column
-    if rule.gpu_resources:
-        n = n_cards(rule.gpu_resources, pod)
-        values, key = (keyed.of_card(n, is_low_best=_is_low_best(rule)) if n else keyed.nothing()), str(n)
-    elif (calls := rule.calls) is not None and not calls.pod_label:
-        mean, key = _mean(calls, pod, keyed, snapshot), "" if calls.all_namespaces else pod.namespace
-        values = keyed.nothing() if mean is None else mean
-    else:
-        key = _group_name(rule, signal, pod)
-        group = keyed.groups.get(key)
-        values, key = (keyed.nothing(), "") if group is None else (keyed.of_group(group), key)
-    # A keyed signal has neither anything in flight nor lags by row.
-    return SignalColumn(signal, values, column.age_s, column.as_of_unix_s, None, None, key, column.fade_age_s)
 
+    depends_on_pod = True
 
-def keyed_tripped(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
-    """Return bool (n_rows,), True where the rule's filter refuses the node for its value; None: nowhere."""
-    column = snapshot.signals.keyed.get(signal.name)
-    if column is None or rule.filter is None or rule.name not in column.trips:
-        return None
-    if signal.by is ByKind.GPU:
-        n = n_cards(rule.gpu_resources, pod)
-        return column.lacking_cards(n, rule.name) if n else None
-    if rule.calls is not None and not rule.calls.pod_label:
-        return _mean_tripped(rule, rule.calls, rule.filter, pod, column, snapshot)
-    group = column.groups.get(_group_name(rule, signal, pod))
-    return None if group is None else column.tripped_of_group(group, rule.name)
+    def __init__(self, rule: Rule, signal: Signal | None) -> None:
+        super().__init__(rule, signal)
+        self._columns = Memo(_KEPT)
+        self._trips = Memo(_KEPT)
 
+    def is_steady(self, snapshot: Snapshot) -> bool:
+        return False
 
-def is_due_a_sample(rule: Rule, signal: Signal, pod: PodInfo, snapshot: Snapshot) -> bool:
-    """Whether a node without a sample for this Pod may be refused for that.
+    def column(self, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
+        """Return the column with the values that the Pod reads; as it is before the first answer.
 
-    Not where the Pod itself gives nothing to look for: it has no such label, calls nobody who is there, or is of a
-    workload that has no sample on any node.
-    """
-    if signal.by is ByKind.GPU:
-        return True
-    column = snapshot.signals.keyed.get(signal.name)
-    if rule.calls is not None and not rule.calls.pod_label:
-        on_rows = snapshot.index(MatchingPods).on_rows(_match_of(rule.calls, pod), snapshot.nodes.n_rows)
-        return bool(on_rows.any())
-    name = _group_name(rule, signal, pod)
-    if signal.by is ByKind.PAIR or column is None or not name:
-        return bool(name)
-    group = column.groups.get(name)
-    return group is not None and column.starts[group] < column.starts[group + 1]
+        Its values are the same array in cycle after cycle while nothing has changed for the Pods that read it.
+        """
+        column = snapshot.signals.columns.get(self.rule.signal)
+        if column is None:
+            return None
+        samples = None if pod is None else snapshot.signals.keyed.get(self.rule.signal)
+        if pod is not None and samples is not None:
+            values, key = self._values(pod, samples, snapshot)
+            # A signal with two keys has neither pending load nor lags by row.
+            column = SignalColumn(
+                column.signal, values, column.age_s, column.as_of_unix_s, None, None, key, column.fade_age_s
+            )
+        return column if self.rule.max_age_s <= 0.0 else self._seen(column)
 
+    def is_valve_open(self, pod: PodInfo | None, snapshot: Snapshot) -> bool:
+        """Whether the rule only scores this Pod: what it refuses, so whether that is too much, depends on the Pod."""
+        if super().is_valve_open(pod, snapshot):
+            return True
+        if self.rule.filter is None or self.rule.filter.valve is None:
+            return False
+        verdicts = (self.tripped(pod, snapshot), self.unmeasured(pod, snapshot))
+        refused = [verdict & snapshot.nodes.alive for verdict in verdicts if verdict is not None]
+        n_refused = int(np.count_nonzero(np.logical_or.reduce(refused))) if refused else 0
+        return n_refused > self.rule.filter.valve * snapshot.nodes.n_alive
 
-def _group_name(rule: Rule, signal: Signal, pod: PodInfo) -> str:
-    """Return what the Pod's label names, empty where it has none."""
-    value = pod.labels.get(rule.calls.pod_label if rule.calls is not None else rule.pod_label, "")
-    if value and signal.workload is not None and signal.workload.namespace:
-        return f"{pod.namespace}/{value}"
-    return value
-
-
-def _is_low_best(rule: Rule) -> bool:
-    score = rule.score
-    if score is not None:
-        ys = score.curve.ys
-        return ys[0] >= ys[-1]
-    return rule.filter is None or rule.filter.max is not None
-
-
-def _mean(calls: Calls, pod: PodInfo, column: KeyedColumn, snapshot: Snapshot) -> FloatArray | None:
-    match = _match_of(calls, pod)
-    index = snapshot.index(MatchingPods)
-
-    def computed() -> FloatArray | None:
-        counts = _by_group(match, column, snapshot)
-        return None if counts is None else column.mean_of(counts)
-
-    return column.memo.get(("called", match), (index.version_of(match),), computed)
-
-
-def _mean_tripped(
-    rule: Rule, calls: Calls, limits: RuleFilter, pod: PodInfo, column: KeyedColumn, snapshot: Snapshot
-) -> BoolArray | None:
-    mean, match = _mean(calls, pod, column, snapshot), _match_of(calls, pod)
-    if mean is None:
+    def changing_scores(
+        self,
+        pod: PodInfo | None,
+        snapshot: Snapshot,
+        column: SignalColumn,
+        on_curve: Callable[[FloatArray], FloatArray],
+    ) -> FloatArray | None:
         return None
 
-    def computed() -> BoolArray | None:
-        counts = _by_group(match, column, snapshot)
-        return None if counts is None else beyond(limits, mean, column.tripped_share(counts, rule.name))
-
-    return column.memo.get(("called tripped", match, rule.name), (mean, column.trips[rule.name], limits), computed)
-
-
-def beyond(limits: RuleFilter, mean: FloatArray, tripped: FloatArray) -> BoolArray:
-    """Return bool, True where a mean over several pairs is refused.
-
-    `tripped` is the part of them that is, 0..1, NaN for no pair: refused with all, not refused with none, else beyond
-    a limit that moves from the limit itself to `clear` with that part.
-    """
-    refused = tripped >= 1.0
-    is_mixed = (tripped > 0.0) & (tripped < 1.0)
-    for limit, clear, sign in ((limits.max, limits.max_clear, 1.0), (limits.min, limits.min_clear, -1.0)):
-        if limit is not None:
-            moved = limit + ((limit if clear is None else clear) - limit) * tripped
-            refused |= is_mixed & (sign * mean > sign * moved)
-    return read_only(refused)
-
-
-def _by_group(match: Match, column: KeyedColumn, snapshot: Snapshot) -> FloatArray | None:
-    """Return float64 (n_groups,), the called Pods in each domain that is a group; None where there is no such Pod."""
-    on_rows = snapshot.index(MatchingPods).on_rows(match, snapshot.nodes.n_rows)
-    if column.targets is None or not on_rows.any():
+    def departures(self, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Departures | None:
         return None
-    has_group = column.targets >= 0
-    counts: FloatArray = np.bincount(
-        column.targets[has_group], weights=on_rows[has_group], minlength=len(column.groups)
-    ).astype(np.float64)
-    return counts
+
+    def shown(self, snapshot: Snapshot, wanted: Wanted) -> Shown | None:
+        """Return the samples with the highest values, or those of one node; at most MOST_SHOWN."""
+        signals, nodes = snapshot.signals, snapshot.nodes
+        samples, column = signals.keyed.get(self.rule.signal), signals.columns.get(self.rule.signal)
+        if samples is None or column is None or column.freshness is Freshness.ABSENT:
+            return None
+        rows = _row_of_inner(samples, nodes)
+        candidates = np.flatnonzero(rows[samples.inner] >= 0)
+        if wanted.node:
+            row = nodes.row_of(wanted.node)
+            inner = -1 if row is None or row >= len(samples.alignment) else int(samples.alignment[row])
+            candidates = candidates[samples.inner[candidates] == inner]
+        at = _highest(samples, candidates, min(len(candidates) if wanted.node else wanted.limit, MOST_SHOWN))
+        names = self._names(nodes, [int(rows[inner]) for inner in samples.inner[at]])
+        ages_s, pending = np.full(len(at), column.age_s), np.full(len(at), np.nan)
+        return Shown(names, self._keys(samples, names, at), samples.values[at], ages_s, pending, at, samples)
+
+    def verdicts(self, snapshot: Snapshot, shown: Shown) -> ByteArray | None:
+        if self.rule.filter is None or shown.samples is None:
+            return None
+        bits = shown.samples.trips.get(self.rule.name)
+        if bits is None:
+            return np.full(len(shown.at), Verdict.PASSES, dtype=np.uint8)
+        return np.where(bits[shown.at], Verdict.BEYOND, Verdict.PASSES).astype(np.uint8)
+
+    @abstractmethod
+    def _values(self, pod: PodInfo, samples: KeyedColumn, snapshot: Snapshot) -> tuple[FloatArray, str]:
+        """Return what the Pod reads, float64 (n_rows,), and the name of those who read the same."""
+
+    @abstractmethod
+    def _tripped(self, pod: PodInfo, samples: KeyedColumn, snapshot: Snapshot) -> BoolArray | None:
+        """Return bool (n_rows,), what the rule's filter refuses to the Pod; None: nothing."""
+
+    @abstractmethod
+    def _keys(self, samples: KeyedColumn, names: Sequence[str], at: IntArray) -> list[str]:
+        """Return the second names of samples that are shown, empty where they have none."""
+
+    def _names(self, nodes: NodeView, rows: Sequence[int]) -> list[str]:
+        return [nodes.names[row] for row in rows]
+
+    def _nothing(self, samples: KeyedColumn) -> FloatArray:
+        return self._columns.get("nothing", (samples,), samples.nothing)
+
+    def _tripped_by(
+        self, column: SignalColumn, seen: SignalColumn, pod: PodInfo | None, snapshot: Snapshot
+    ) -> BoolArray | None:
+        samples = snapshot.signals.keyed.get(self.rule.signal)
+        if pod is None or samples is None or self.rule.filter is None or self.rule.name not in samples.trips:
+            return None
+        return self._tripped(pod, samples, snapshot)
 
 
-def _match_of(calls: Calls, pod: PodInfo) -> Match:
-    return _called(tuple(calls.labels.items()), None if calls.all_namespaces else pod.namespace)
+def group_names(samples: KeyedColumn, at: IntArray) -> list[str]:
+    """Return the group of each sample."""
+    groups: list[int] = (np.searchsorted(samples.starts, at, side="right") - 1).tolist()
+    wanted = set(groups)
+    name_of = {number: name for name, number in samples.groups.items() if number in wanted}
+    return [name_of[group] for group in groups]
 
 
-@functools.lru_cache(1024)
-def _called(labels: tuple[tuple[str, str], ...], namespace: str | None) -> Match:
-    namespaces = None if namespace is None else frozenset({namespace})
-    return Match((Clause(namespaces, selector_of_set(dict(labels))),), is_alive=True)
+def _row_of_inner(samples: KeyedColumn, nodes: NodeView) -> IntArray:
+    """Return int64 (n_inner,): some live row of each inner key, -1 where there is none."""
+    rows = np.full(samples.n_inner, -1, dtype=np.int64)
+    live = np.flatnonzero((samples.alignment >= 0) & nodes.alive[: len(samples.alignment)])
+    rows[samples.alignment[live]] = live
+    return rows
 
 
-@functools.lru_cache(1024)
-def _cards_among(patterns: tuple[str, ...], resources: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the resources that are cards; Pods differ in few ways in which resources they ask for."""
-    return tuple(name for name in resources if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
+def _highest(samples: KeyedColumn, candidates: IntArray, limit: int) -> IntArray:
+    values = -samples.values[candidates]
+    if limit < len(values):
+        candidates = candidates[np.argpartition(values, limit)[:limit]]
+        values = -samples.values[candidates]
+    ordered: IntArray = candidates[np.lexsort((candidates, values))]
+    return ordered

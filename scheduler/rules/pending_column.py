@@ -1,4 +1,4 @@
-"""What is in flight as a column beside the samples: in the signal's unit, row by row."""
+"""Pending load as a column beside the samples: in the signal's unit, row by row."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from scheduler.model.requests import CPU
 from scheduler.model.rules import ByKind, Effect, EffectKind, Signal, Unit, effect_scale
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.pending_load import SHARES, InflightPods, Question
+from scheduler.rules.pending_load import SHARES, PendingPods, PendingQuestion
 
 _PERCENT = 100.0
 
 
-def with_inflight(column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
+def with_pending(column: SignalColumn, snapshot: Snapshot) -> SignalColumn:
     """Return a signal's column with what placed Pods add to it, where the signal says that they do."""
     question = question_of(column, snapshot)
     if question is None:
         return column
     # Filter, score and record of one decision share it.
-    return snapshot.once(("with in-flight", column.signal.name), lambda: _beside(column, question, snapshot))
+    return snapshot.once(("with pending load", column.signal.name), lambda: _beside(column, question, snapshot))
 
 
-def _beside(column: SignalColumn, question: Question, snapshot: Snapshot) -> SignalColumn:
-    signal, index = column.signal, snapshot.index(InflightPods)
+def _beside(column: SignalColumn, question: PendingQuestion, snapshot: Snapshot) -> SignalColumn:
+    signal, index = column.signal, snapshot.index(PendingPods)
     n_rows = snapshot.nodes.n_rows
     if signal.by is ByKind.LABEL:
         sums = sums_of(column, snapshot)
-        return column if sums is None else column.beside(sums.without(np.zeros_like(sums.amounts)))
+        return column if sums is None else column.with_pending(sums.without(np.zeros_like(sums.amounts)))
 
     def added(rows: Rows) -> FloatArray:
         # On one node nothing but its own Pods and its allocatable matters, so that rows can be renewed one by one.
         return _in_unit(signal, index.on_rows(question, n_rows)[rows], _allocatable(signal, snapshot)[rows])
 
-    return column.beside(snapshot.by_row(question, added))
+    return column.with_pending(snapshot.by_row(question, added))
 
 
-def question_of(column: SignalColumn, snapshot: Snapshot) -> Question | None:
+def question_of(column: SignalColumn, snapshot: Snapshot) -> PendingQuestion | None:
     """Return the question that goes with the samples of a column, the same object for as long as they stand."""
     effect = column.signal.inflight
     if effect is None or np.isnan(column.as_of_unix_s):
         return None
     learned = snapshot.signals.learned.get(column.signal.name, _NOTHING_LEARNED)
     return snapshot.memo.get(
-        ("inflight", column.signal.name),
+        ("pending load", column.signal.name),
         (column.signal, column.values, learned),
-        lambda: Question(column.signal.name, effect, column.signal.window_s, column.as_of_unix_s, learned),
+        lambda: PendingQuestion(column.signal.name, effect, column.signal.window_s, column.as_of_unix_s, learned),
     )
 
 
@@ -56,33 +56,33 @@ _NOTHING_LEARNED: dict[tuple[str, str], int] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InflightSums:
-    """What a column's in-flight part is made of, int64 (n_rows,) each: amounts times SHARES, and allocatable.
+class PendingSums:
+    """What the pending load of a column is made of, int64 (n_rows,) each: amounts times SHARES, and allocatable.
 
     By node label each row has those of its whole domain, and zeros where the node has none.
     """
 
     signal: Signal
-    question: Question
+    question: PendingQuestion
     amounts: IntArray
     allocatable: IntArray
 
     def without(self, gone: IntArray) -> FloatArray:
-        """Return float64 (n_rows,), what is in flight where each row misses what is gone from it."""
+        """Return float64 (n_rows,), the pending load where each row misses what is gone from it."""
         return _in_unit(self.signal, self.amounts - gone, self.allocatable)
 
 
-def sums_of(column: SignalColumn, snapshot: Snapshot) -> InflightSums | None:
+def sums_of(column: SignalColumn, snapshot: Snapshot) -> PendingSums | None:
     """Return the sums as they are now, not to be written; None where placed Pods add nothing to the signal."""
     question = question_of(column, snapshot)
     if question is None:
         return None
     signal, nodes = column.signal, snapshot.nodes
-    amounts = snapshot.index(InflightPods).on_rows(question, nodes.n_rows)
+    amounts = snapshot.index(PendingPods).on_rows(question, nodes.n_rows)
     allocatable = _allocatable(signal, snapshot)
     if signal.by is not ByKind.LABEL:
-        return InflightSums(signal, question, amounts.copy(), allocatable)
-    return InflightSums(
+        return PendingSums(signal, question, amounts.copy(), allocatable)
+    return PendingSums(
         signal, question, _by_domain(amounts, signal, snapshot), _by_domain(allocatable, signal, snapshot)
     )
 

@@ -1,6 +1,6 @@
-"""In-flight accounting: what placed Pods will add to a signal that its samples do not show yet.
+"""Pending load: what placed Pods will add to a signal that its samples do not show yet.
 
-In-flight(node, t) = sum over all Pods on the node, of any scheduler, of effect * share, with
+Pending(node, t) = sum over all Pods on the node, of any scheduler, of effect * share, with
 share = 1 - clamp((t - running) / window, 0, 1), and 1 for a Pod that does not run yet, for at most five minutes after
 its bind; t is the moment for which the samples speak. It follows from the Pods and t alone and is never remembered, so
 that a new leader and a replay agree. Amounts and shares are whole numbers, so that sums depend on no order.
@@ -33,7 +33,7 @@ Workload = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class PendingQuestion:
     """What is asked: the effect of Pods that the samples of `as_of_s`, UNIX time, show in part or not at all.
 
     `learned` has amounts of workloads, for an effect that is learned, in the units of `Effect.amount`, whole. Each
@@ -118,14 +118,14 @@ class PodTimes:
         found = None if slot is None else self.pods[slot]
         return None if found is None else found[0]
 
-    def unseen(self, question: Question) -> list[tuple[PodInfo, int, int]]:
+    def unseen(self, question: PendingQuestion) -> list[tuple[PodInfo, int, int]]:
         """Return (Pod, row, share) of each Pod that the samples do not show whole."""
         slots = np.flatnonzero(self._is_late(question))
         shares = question.shares(self.running_s[slots], self.bound_s[slots])
         found = ((self.pods[slot], share) for slot, share in zip(slots.tolist(), shares.tolist(), strict=True))
         return [(*entry, share) for entry, share in found if entry is not None and share]
 
-    def _is_late(self, question: Question) -> BoolArray:
+    def _is_late(self, question: PendingQuestion) -> BoolArray:
         late: BoolArray = self.running_s[: len(self.pods)] > question.as_of_s - question.window_s
         return late
 
@@ -138,8 +138,8 @@ class PodTimes:
         return slot
 
 
-class InflightPods(Index):
-    """Sums of what is in flight by row, for the last question about each signal; Pods of all schedulers count.
+class PendingPods(Index):
+    """Sums of the pending load by row, for the last question about each signal; Pods of all schedulers count.
 
     A new question looks at the Pods that ran, or were bound, late enough to matter; a Pod that comes or goes costs one
     addition per signal that it matters to.
@@ -147,7 +147,7 @@ class InflightPods(Index):
 
     def __init__(self) -> None:
         self._times = PodTimes()
-        self._sums: dict[str, tuple[Question, IntArray]] = {}
+        self._sums: dict[str, tuple[PendingQuestion, IntArray]] = {}
         self._width = 64
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
@@ -170,7 +170,7 @@ class InflightPods(Index):
             for question, _ in self._sums.values()
         )
 
-    def on_rows(self, question: Question, n_rows: int) -> IntArray:
+    def on_rows(self, question: PendingQuestion, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): amounts times SHARES. Not to be kept: it changes as Pods come and go."""
         self._widen(n_rows)
         known, sums = self._sums.pop(question.signal, (None, None))
@@ -181,7 +181,7 @@ class InflightPods(Index):
             del self._sums[next(iter(self._sums))]
         return read_only(sums[:n_rows])
 
-    def counted(self, question: Question, n_rows: int, below: int | None = None) -> IntArray:
+    def counted(self, question: PendingQuestion, n_rows: int, below: int | None = None) -> IntArray:
         """Return int64 (n_rows,): as `on_rows`, counted now and not kept; `below`: only Pods of lower priority."""
         sums = np.zeros(n_rows, dtype=np.int64)
         for pod, row, share in self._times.unseen(question):

@@ -1,134 +1,180 @@
-"""What a rule reads for one Pod: the column of its signal, and which nodes its filter refuses for their value.
+"""Reading: what one rule reads of its signal. Everything that differs by kind of signal is a method here.
 
-The one place where kinds of signals differ for whoever applies, records or shows a rule. Pure: the snapshot and the
-Pod say it all.
+There is one class for each kind (`rules.kinds`), and one object for each rule of a compiled rule set. A reading is
+pure: the snapshot and the Pod say it all. What it remembers is its own last results, each with the very columns it was
+made from, so that asking again or computing again is the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.framework.index import Index
-from scheduler.framework.matching_pods import MatchingPods
-from scheduler.framework.profile import Profile
-from scheduler.model.arrays import BoolArray
+from scheduler.framework.events import ClusterEvent
+from scheduler.model.arrays import BoolArray, ByteArray, FloatArray, IntArray
+from scheduler.model.history import PlacementHistory
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import KEYED, FilterMissing, Rule
+from scheduler.model.rules import FilterMissing, Match, Rule, Signal
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.built_in import built_in_column, read_signal, refused_now
-from scheduler.rules.keyed import (
-    is_due_a_sample,
-    keyed_column,
-    keyed_signal,
-    keyed_tripped,
-)
-from scheduler.rules.pending_column import with_inflight
-from scheduler.rules.pending_load import InflightPods
+from scheduler.rules.shown import Shown, Verdict, Wanted, shown_nodes
 
-INDEXES: Final[tuple[type[Index], ...]] = (InflightPods, MatchingPods)
-"""What rules read of Pods: kept for every profile, for records and pages read rules even where no plugin does."""
+RefusedWithout = Callable[[IntArray], BoolArray | None]
+"""What has left each row, int64 (n_rows,), in; what is refused then, bool (n_rows,), out; None: nobody."""
 
 
-def indexes_for(profiles: Iterable[Profile]) -> list[Index]:
-    """Return new indexes, one of each class that the plugins of some profiles need, or rules."""
-    of_plugins = (index for profile in profiles for index in profile.indexes)
-    return [index() for index in dict.fromkeys((*INDEXES, *of_plugins))]
+class Sample(NamedTuple):
+    """The sample behind a rule, as a record keeps it; NaN where there is none.
 
-
-def read_column(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
-    """Return the rule's signal as it is for this Pod, None where it never had an answer.
-
-    Without a Pod only where the signal does not depend on it (`Signal.depends_on_pod`).
+    `key` says which Pods read this value, where not all do: their workload, number of cards, the zone that they call.
     """
-    column = snapshot.signals.columns.get(rule.signal)
-    if column is None:
-        built_in = read_signal(rule, snapshot)
-        return None if built_in is None else built_in_column(built_in, pod, snapshot)
-    if column.signal.by in KEYED and pod is not None:
-        column = keyed_column(rule, pod, column, snapshot)
-    elif column.signal.inflight is not None:
-        column = with_inflight(column, snapshot)
-    return column if rule.max_age_s <= 0.0 else _seen(rule, column)
+
+    freshness: str
+    age_s: float
+    value: float = math.nan
+    pending: float = math.nan
+    key: str = ""
 
 
-def is_steady(rule: Rule, snapshot: Snapshot) -> bool:
-    """Whether what the rule reads is the same for all Pods, and for as long as `SignalTable.edition` stays.
+NO_ANSWER = Sample(Freshness.ABSENT.value, math.inf)
 
-    Not where it counts Pods, where it reads what is the Pod's own, and where samples grow too old for it one by one.
+
+@dataclass(frozen=True, slots=True)
+class Departures:
+    """How a rule's verdict follows Pods that leave nodes: what it counts of each Pod, and what it refuses without some.
+
+    `each` has a number for each Pod asked about; `below` is int64 (n_rows,), what all Pods of lower priority than the
+    Pod to place count for on each row.
     """
-    column = snapshot.signals.columns.get(rule.signal)
-    if rule.label_match is not None or column is None or (rule.max_age_s > 0.0 and not column.is_evenly_fresh):
-        return False
-    return column.signal.inflight is None and column.signal.by not in KEYED
+
+    each: Sequence[int]
+    below: IntArray
+    refused: RefusedWithout
 
 
-def _seen(rule: Rule, column: SignalColumn) -> SignalColumn:
-    """Return the column as it is for a rule whose samples may end earlier than the signal's: alike while fresh."""
-    return column if rule.max_age_s <= 0.0 or column.is_evenly_fresh else column.within(rule.max_age_s)
+class Reading:
+    """What a rule reads. This class reads nothing and refuses nobody; each kind says what differs."""
 
+    depends_on_pod: bool = False
+    """Whether Pods may read different values on one node."""
 
-def read_tripped(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
-    """Return bool (n_rows,), True where the value of a node is beyond the rule's limits; never for lack of a sample.
+    is_choosy: bool = False
+    """Whether there are Pods that give it nothing to look for (`concerns`)."""
 
-    Besides the bits that samples have set: where a sample and what is in flight are above `max` together. None where
-    nothing is refused: without an answer in force, and for a rule without a filter.
-    """
-    if rule.label_match is not None or read_signal(rule, snapshot) is not None:
-        return refused_now(rule, pod, snapshot)
-    tripped, column = read_bits(rule, pod, snapshot), snapshot.signals.columns.get(rule.signal)
-    if tripped is None or column is None or column.signal.inflight is None:
-        return tripped
-    if rule.filter is None or rule.filter.max is None:
-        return tripped
-    # Comparisons with NaN are False: a node without a sample is not tripped.
-    return tripped | (_seen(rule, with_inflight(column, snapshot)).expected > rule.filter.max)
+    smoothing_s: float = 0.0
+    """The half-life with which values are smoothed, 0 where they are as measured."""
 
+    source: str = ""
+    """Where its values come from: PromQL, or what it reads of the snapshot."""
 
-def read_bits(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
-    """Return bool (n_rows,), where samples alone have tripped the rule; None without an answer in force."""
-    column = snapshot.signals.columns.get(rule.signal)
-    seen = None if column is None else _seen(rule, column)
-    # Bits are of samples, or held: they stand as they are until all samples are too old.
-    if column is None or seen is None or seen.freshness is Freshness.ABSENT:
-        return None
-    keyed = keyed_signal(rule, snapshot)
-    if keyed is not None:
-        return None if pod is None else keyed_tripped(rule, keyed, pod, snapshot)
-    tripped = snapshot.signals.tripped.get(rule.name)
-    if tripped is None or seen.values is column.values:
-        return tripped
-    return tripped & (~np.isnan(seen.values) | np.isnan(column.values))
+    key: str = ""
+    """What one sample stands for, as pages name it: a node label or a kind."""
 
+    is_asked: bool = True
+    """Whether a Prometheus is asked for it; everything else is exact at its moment."""
 
-def read_unmeasured(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
-    """Return bool (n_rows,), True where the rule refuses a node for the lack of a sample; None: nowhere.
+    has_pending: bool = False
+    """Whether placed Pods count for it before its samples show them."""
 
-    Without a Pod only of a steady rule.
-    """
-    if rule.filter is None or rule.filter.missing is not FilterMissing.REJECT:
-        return None
-    keyed = keyed_signal(rule, snapshot)
-    if keyed is not None and pod is not None and not is_due_a_sample(rule, keyed, pod, snapshot):
-        return None
-    column = read_column(rule, pod, snapshot)
-    return np.ones(snapshot.nodes.n_rows, dtype=np.bool_) if column is None else ~column.has_sample
+    def __init__(self, rule: Rule, signal: Signal | None) -> None:
+        self.rule = rule
+        if signal is not None:
+            self.smoothing_s, self.source, self.key = signal.smoothing_s, signal.source, signal.label or signal.by.value
+            self.has_pending = signal.inflight is not None
 
-
-def is_valve_open(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> bool:
-    """Whether the rule only scores this Pod for now.
-
-    What a signal with two keys refuses depends on the Pod, and so does whether it is more than the valve allows.
-    Without a Pod only of a steady rule.
-    """
-    if rule.name in snapshot.signals.open_valves:
+    def concerns(self, pod: PodInfo) -> bool:
+        """Whether a Pod gives it something to look for, beyond what `Rule.match` says."""
         return True
-    if rule.filter is None or rule.filter.valve is None or keyed_signal(rule, snapshot) is None:
+
+    def is_steady(self, snapshot: Snapshot) -> bool:
+        """Whether what it says is the same for all Pods, and for as long as `SignalTable.edition` stays."""
         return False
-    verdicts = (read_tripped(rule, pod, snapshot), read_unmeasured(rule, pod, snapshot))
-    refused = [verdict & snapshot.nodes.alive for verdict in verdicts if verdict is not None]
-    n_refused = int(np.count_nonzero(np.logical_or.reduce(refused))) if refused else 0
-    return n_refused > rule.filter.valve * snapshot.nodes.n_alive
+
+    def column(self, pod: PodInfo | None, snapshot: Snapshot) -> SignalColumn | None:
+        """Return the signal as it is for this Pod, None where it never had an answer, and for a rule without a signal.
+
+        Without a Pod what is the same for all, or an overview; None where there is no such thing.
+        """
+        return None
+
+    def tripped(self, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
+        """Return bool (n_rows,), True where the value of a node is beyond the limits; never for lack of a sample.
+
+        None where nothing is refused: without an answer in force, and for a rule without a filter.
+        """
+        return None
+
+    def unmeasured(self, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray | None:
+        """Return bool (n_rows,), True where the rule refuses a node for the lack of a sample; None: nowhere."""
+        limits = self.rule.filter
+        if limits is None or limits.missing is not FilterMissing.REJECT or not self._is_due_a_sample(pod, snapshot):
+            return None
+        column = self.column(pod, snapshot)
+        return np.ones(snapshot.nodes.n_rows, dtype=np.bool_) if column is None else ~column.has_sample
+
+    def is_valve_open(self, pod: PodInfo | None, snapshot: Snapshot) -> bool:
+        """Whether the rule only scores this Pod for now."""
+        return self.rule.name in snapshot.signals.open_valves
+
+    def changing_scores(
+        self,
+        pod: PodInfo | None,
+        snapshot: Snapshot,
+        column: SignalColumn,
+        on_curve: Callable[[FloatArray], FloatArray],
+    ) -> FloatArray | None:
+        """Return scores, (n_rows,), of a column whose rows change with each Pod, renewed row by row; None: not here."""
+        return None
+
+    def departures(self, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Departures | None:
+        """Return what it counts of Pods that may leave; None where its verdict is the same whoever is there."""
+        return None
+
+    def is_moved_by(self, pod: PodInfo, other: PodInfo) -> bool:
+        """Whether another Pod's leaving may change its verdict on all nodes, not on that Pod's alone."""
+        return False
+
+    def may_free(self, pod: PodInfo, event: ClusterEvent) -> bool:
+        """Return whether a change of a Pod or node may end a refusal; samples tell of themselves."""
+        return False
+
+    def freed_by_passing(self, history: PlacementHistory, after_s: float, until_s: float) -> Sequence[Match]:
+        """Return the Pods whose count falls since Pods that have gone stop counting between two times, UNIX."""
+        return ()
+
+    def sample(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Sample:
+        """Return the sample of one node, -1: of none."""
+        column = self.column(pod, snapshot)
+        if column is None:
+            return NO_ANSWER
+        if row < 0:
+            return Sample(column.freshness.value, column.age_s, key=column.key)
+        pending = math.nan if column.pending is None else float(column.pending[row])
+        freshness, age_s = column.freshness, column.age_s
+        if column.row_lag_s is not None:
+            # A node whose own sample is old is told as that, not as the signal on the whole.
+            freshness, age_s = column.freshness_at(row), column.age_at(row)
+        return Sample(freshness.value, age_s, float(column.values[row]), pending, column.key)
+
+    def shown(self, snapshot: Snapshot, wanted: Wanted) -> Shown | None:
+        """Return the samples that a page shows, in its order; None where there are none."""
+        column = self.column(None, snapshot)
+        return None if column is None else shown_nodes(column, snapshot.nodes, wanted)
+
+    def verdicts(self, snapshot: Snapshot, shown: Shown) -> ByteArray | None:
+        """Return what the filter says of the samples shown, uint8 (n,) of `Verdict`; None: it says nothing of them."""
+        verdicts = np.zeros(len(shown.at), dtype=np.uint8)
+        unmeasured, tripped = self.unmeasured(None, snapshot), self.tripped(None, snapshot)
+        if unmeasured is not None:
+            verdicts[unmeasured[shown.at]] = Verdict.UNMEASURED
+        if tripped is not None:
+            verdicts[tripped[shown.at]] = Verdict.BEYOND
+        return verdicts
+
+    def _is_due_a_sample(self, pod: PodInfo | None, snapshot: Snapshot) -> bool:
+        """Whether a node without a sample for this Pod may be refused for that."""
+        return True

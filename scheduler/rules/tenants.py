@@ -16,7 +16,7 @@ from scheduler.model.requests import Amounts
 from scheduler.model.rules import Rule, Tenant
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.workloads import Namespace
-from scheduler.rules.reading import read_column, read_tripped
+from scheduler.rules.compiled import compiled_rules
 
 WHOLE = 1000
 """100 % in thousandths."""
@@ -61,7 +61,8 @@ def held(tenant: Tenant | None, pod: PodInfo, snapshot: Snapshot) -> BoolArray |
 
 def bound_holds(bound: Rule, pod: PodInfo | None, snapshot: Snapshot) -> BoolArray:
     """Return bool (n_rows,), True where a signal has a sample within its limits; nowhere while its data is in doubt."""
-    column, tripped = read_column(bound, pod, snapshot), read_tripped(bound, pod, snapshot)
+    reading = compiled_rules(snapshot).by_name[bound.name].reading
+    column, tripped = reading.column(pod, snapshot), reading.tripped(pod, snapshot)
     if column is None or tripped is None or bound.name in snapshot.signals.open_valves:
         return np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
     holds: BoolArray = column.has_sample & ~tripped

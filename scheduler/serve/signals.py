@@ -32,11 +32,10 @@ from scheduler.loop.pages.signals import (
     RuleFigures,
     SignalFigures,
     SignalsQuery,
-    Sort,
-    Verdict,
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
+from scheduler.rules.shown import Sort, Verdict
 from scheduler.serve.page import OwnFigures, PageRefused, RoutedPage
 from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.problems import MissingReason, problems_of, words_of

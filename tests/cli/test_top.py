@@ -17,7 +17,8 @@ import pytest
 from scheduler.cli.main import main
 from scheduler.cli.top import TopOptions, run_top
 from scheduler.cli.top_client import SELF_SIGNED_NOTE, ServerAccess, is_loopback
-from scheduler.loop.pages.signals import SignalsQuery, Sort
+from scheduler.loop.pages.signals import SignalsQuery
+from scheduler.rules.shown import Sort
 from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source

@@ -17,11 +17,11 @@ from scheduler.framework.observer import UNOBSERVED
 from scheduler.framework.plugin import FilterPlugin, FreedBy
 from scheduler.framework.profile import Enabled, Profile
 from scheduler.framework.status import Rejection
+from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import default_chain
-from scheduler.plugins.disruption_budgets import UsageByPriority
 from tests.worlds import World, each_seed, is_so, random_world
 
 ALWAYS = ("PrioritySort", "DefaultBinder", "DefaultPreemption", "NodePorts", "PodTopologySpread", "InterPodAffinity")

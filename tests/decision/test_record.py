@@ -25,7 +25,7 @@ from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.plugins import default_chain
-from scheduler.rules.reading import indexes_for
+from scheduler.rules.compiled import indexes_for
 from tests.builders import default_profile, make_node, make_pod, snapshot_of
 
 

@@ -19,15 +19,16 @@ from scheduler.decision.decision import Decision, Shadow
 from scheduler.decision.record import ShadowRecord, record_of
 from scheduler.decision.shadows import NOWHERE
 from scheduler.errors import PluginError, UnsupportedPodError
-from scheduler.framework.plugin import FilterPlugin, ScorePlugin
+from scheduler.framework.plugin import ScorePlugin
 from scheduler.framework.profile import Enabled, Profile
-from scheduler.framework.status import Code, Rejection, ScoreTerm
+from scheduler.framework.status import ScoreTerm
 from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Canary, Mode, Rule, RuleSet, Signal
-from scheduler.model.signals import SignalTable
+from scheduler.model.rules import Canary, Curve, Mode, Rule, RuleFilter, RuleScore, RuleSet, Signal
+from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import default_chain
+from scheduler.plugins.signals import SignalFilter, SignalScore
 from tests.builders import default_profile, make_node, make_pod, snapshot_of
 from tests.contracts.asking import told
 from tests.decision.shadow_worlds import Change, RuledWorld, ruled_world
@@ -138,7 +139,7 @@ def test_canaries_of_one_percentage_take_the_same_pods_and_greater_ones_keep_the
 
 
 def test_who_is_taken_says_nothing_of_how_ties_are_broken() -> None:
-    equal, snapshot = profile(Watching()), snapshot_of(NODES)
+    equal, snapshot = profile(Even()), snapshot_of(NODES)
     rule = Rule("new", "cpu", canary=Canary(50.0))
     chosen = [decide(pod, snapshot, equal).node_name for pod in map(with_uid, uids(2_000)) if rule.acts_on(pod)]
 
@@ -161,28 +162,33 @@ def test_both_conditions_of_a_canary_hold() -> None:
     assert not Rule("new", "cpu", canary=Canary(1e-9, ("test-*",))).acts_on(make_pod(namespace="test-eu"))
 
 
-class Watching(FilterPlugin, ScorePlugin):
-    """Watches with one rule over the nodes a, b, c, d: refuses some, and scores with what it was made with."""
+SIGNAL = Signal("seen", "up")
+POINTS = RuleScore(Curve((0.0, 100.0), (0.0, 100.0)))
 
-    brings_weights = True
 
-    def __init__(self, refused: str = "", scores: Sequence[float] = (), weight: float = 1.0) -> None:
-        self._refused = np.array([name in refused for name in "abcd"])
-        self._scores = np.array(scores)
-        self._weight = weight
+def watching(
+    refused: str = "", scores: Sequence[float] = (), weight: float = 1.0, score: RuleScore = POINTS
+) -> SignalTable:
+    """Return what one rule that only watches reads of the nodes a, b, c, d: it refuses some, and scores if it may."""
+    rule = Rule(
+        "new",
+        "seen",
+        filter=RuleFilter(max=0.0),
+        score=score if scores else None,
+        weight=weight,
+        mode=Mode.SHADOW,
+        max_share=0.5,
+    )
+    column = SignalColumn(SIGNAL, np.array(scores or [0.0] * 4, dtype=np.float64), 0.0)
+    tripped = {"new": np.array([name in refused for name in "abcd"])}
+    return SignalTable(RuleSet({"seen": SIGNAL}, (rule,)), {"seen": column}, tripped)
 
-    def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        return ()
+
+class Even(ScorePlugin):
+    """Gives all nodes the same."""
 
     def score(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        return ()
-
-    def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        return [Rejection(self._refused[rows], Code.UNSCHEDULABLE, "node(s) were refused", "new")]
-
-    def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        scored = len(self._scores) > 0
-        return [ScoreTerm("new", self._scores, self._weight, is_column=True, max_share=0.5)] if scored else []
+        return [ScoreTerm("even", np.array([50, 50, 50, 50])[rows])]
 
 
 class Falling(ScorePlugin):
@@ -198,22 +204,36 @@ def profile(*plugins: Any) -> Profile:
 
 
 @pytest.mark.parametrize(
-    ("watching", "expected"),
+    ("signals", "expected"),
     [
-        pytest.param(Watching(), Shadow("new", 0, False, 0, 0.0), id="nothing to say"),
-        pytest.param(Watching("c"), Shadow("new", 1, False, 0, 0.0), id="another node refused"),
-        pytest.param(Watching("ac"), Shadow("new", 2, True, 1, 0.0), id="the chosen node refused"),
-        pytest.param(Watching("abc"), Shadow("new", 3, True, 3, 0.0), id="one node left"),
-        pytest.param(Watching("abcd"), Shadow("new", 4, True, NOWHERE, 0.0), id="no node left"),
-        pytest.param(Watching("", [0, 0, 0, 70], 1.0), Shadow("new", 0, False, 3, 1.0), id="another node preferred"),
-        pytest.param(Watching("", [0, 0, 0, 70], 9.0), Shadow("new", 0, False, 3, 2.0), id="its share is capped"),
-        pytest.param(Watching("d", [0, 0, 100, 100], 1.0), Shadow("new", 1, False, 2, 1.0), id="filter and score"),
+        pytest.param(watching("c"), Shadow("new", 1, False, 0, 0.0), id="another node refused"),
+        pytest.param(watching("ac"), Shadow("new", 2, True, 1, 0.0), id="the chosen node refused"),
+        pytest.param(watching("abc"), Shadow("new", 3, True, 3, 0.0), id="one node left"),
+        pytest.param(watching("abcd"), Shadow("new", 4, True, NOWHERE, 0.0), id="no node left"),
+        pytest.param(watching("", [0, 0, 0, 70], 1.0), Shadow("new", 0, False, 3, 1.0), id="another node preferred"),
+        pytest.param(watching("", [0, 0, 0, 70], 9.0), Shadow("new", 0, False, 3, 2.0), id="its share is capped"),
+        pytest.param(watching("d", [0, 0, 100, 100], 1.0), Shadow("new", 1, False, 2, 1.0), id="filter and score"),
     ],
 )
-def test_one_shadow(watching: Watching, expected: Shadow) -> None:
-    decision = decide(make_pod(), snapshot_of(NODES), profile(Falling(), watching))
+def test_one_shadow(signals: SignalTable, expected: Shadow) -> None:
+    decision = decide(make_pod(), snapshot_of(NODES, (), signals), profile(Falling(), SignalFilter(), SignalScore()))
 
     assert (decision.node_name, decision.shadows, decision.shadow_fault) == ("a", (expected,), "")
+
+
+def test_a_rule_with_nothing_to_say_has_no_shadow_and_is_recorded_all_the_same() -> None:
+    snapshot = snapshot_of(NODES, (), watching())
+    decision = decide(make_pod(), snapshot, profile(Falling(), SignalFilter(), SignalScore()))
+
+    assert decision.shadows == ()
+    record = record_of(make_pod(), snapshot, decision, "vane", 0.0)
+    assert record.shadows == (ShadowRecord("new", 0, False, "a", 0.0),)
+
+
+def test_a_profile_that_applies_no_rules_asks_none() -> None:
+    decision = decide(make_pod(), snapshot_of(NODES, (), watching("abcd")), profile(Falling()))
+
+    assert (decision.node_name, decision.shadows) == ("a", ())
 
 
 class Relative(ScorePlugin):
@@ -235,7 +255,11 @@ class Fixed(ScorePlugin):
 
 @pytest.mark.parametrize(("refused", "instead"), [("a", 1), ("ab", 3), ("b", 0)])
 def test_the_nodes_that_are_left_are_scored_anew(refused: str, instead: int) -> None:
-    decision = decide(make_pod(), snapshot_of(NODES), profile(Relative(), Fixed(), Watching(refused)))
+    decision = decide(
+        make_pod(),
+        snapshot_of(NODES, (), watching(refused)),
+        profile(Relative(), Fixed(), SignalFilter(), SignalScore()),
+    )
 
     (shadow,) = decision.shadows
     assert (decision.row, shadow.row) == (0, instead)
@@ -245,25 +269,30 @@ def test_the_nodes_that_are_left_are_scored_anew(refused: str, instead: int) -> 
     ("refused", "expected"), [("bcd", Shadow("new", 0, False, 0, 0.0)), ("a", Shadow("new", 1, True, None, 0.0))]
 )
 def test_beside_a_nominated_node_others_are_not_known(refused: str, expected: Shadow) -> None:
-    decision = decide(make_pod(nominated="a"), snapshot_of(NODES), profile(Falling(), Watching(refused)))
+    decision = decide(
+        make_pod(nominated="a"),
+        snapshot_of(NODES, (), watching(refused)),
+        profile(Falling(), SignalFilter(), SignalScore()),
+    )
 
     assert (decision.nominated, decision.shadows) == (True, (expected,))
 
 
-class Faulty(Watching):
-    def shadow_filter(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        raise ValueError("no such column")
+def without_a_row(signals: SignalTable) -> SignalTable:
+    return replace(signals, tripped={name: bits[:3] for name, bits in signals.tripped.items()})
 
 
-class Wild(Watching):
-    def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        return [ScoreTerm("new", np.array([0.0, 0.0, 0.0, 1e9]), 1.0, is_column=True)]
-
-
-@pytest.mark.parametrize(("plugin", "words"), [(Faulty(), "no such column"), (Wild(), "invalid score")])
-def test_a_fault_in_a_shadow_is_told_and_the_decision_stands(plugin: Watching, words: str) -> None:
-    decision = decide(make_pod(), snapshot_of(NODES), profile(Falling(), plugin))
-    record = record_of(make_pod(), snapshot_of(NODES), decision, "vane", 0.0)
+@pytest.mark.parametrize(
+    ("signals", "words"),
+    [
+        (without_a_row(watching("abc")), 'running "SignalFilter" filter plugin'),
+        (watching("", [0, 0, 0, 1], score=RuleScore(Curve((0.0, 1.0), (0.0, 1e9)))), "invalid score"),
+    ],
+)
+def test_a_fault_in_a_shadow_is_told_and_the_decision_stands(signals: SignalTable, words: str) -> None:
+    snapshot = snapshot_of(NODES, (), signals)
+    decision = decide(make_pod(), snapshot, profile(Falling(), SignalFilter(), SignalScore()))
+    record = record_of(make_pod(), snapshot, decision, "vane", 0.0)
 
     assert decision.node_name == "a"
     assert words in decision.shadow_fault == record.shadow_fault
@@ -274,7 +303,7 @@ def test_a_record_shows_each_rule_that_watched() -> None:
     rules = (Rule("quiet", "s0", mode=Mode.SHADOW), Rule("acting", "s0"), Rule("others", "s0", canary=Canary(1e-9)))
     snapshot = snapshot_of(NODES, (), SignalTable(RuleSet({"s0": Signal("s0", "up")}, rules)))
     pod = make_pod()
-    decision = decide(pod, snapshot, profile(Falling(), Watching("ab")))
+    decision = decide(pod, snapshot, profile(Falling()))
     given = replace(decision, shadows=(Shadow("quiet", 2, True, 2, 0.5), Shadow("others", 4, True, NOWHERE, 0.0)))
 
     record = record_of(pod, snapshot, given, "vane", 0.0)

@@ -17,14 +17,13 @@ from scheduler.model.rules import Curve, Rule, RuleFilter, RuleScore, RuleSet, S
 from scheduler.model.signals import Freshness, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import scores_of
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.refresher import Refresher
 from scheduler.signals.asking.session import Bounds
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.problems import SignalProblem, problems_of
-from tests.builders import cluster_of, default_profile, make_node, make_pod
+from tests.builders import cluster_of, compiled, default_profile, make_node, make_pod
 from tests.signals.columns.store_world import crossed
 from tests.support.exporter import NodeExporter
 from tests.support.fault_proxy import FaultProxy
@@ -122,7 +121,7 @@ class Parts:
 
     def scores(self, rule: str, table: SignalTable) -> dict[str, float]:
         snapshot = Snapshot(self.state, table, time.monotonic())
-        scores = scores_of(next(one for one in table.rules.rules if one.name == rule), None, snapshot)
+        scores = compiled(next(one for one in table.rules.rules if one.name == rule), snapshot).scores(None, snapshot)
         return dict(zip(NODES, scores.tolist(), strict=True))
 
     def freshness(self, signal: str, table: SignalTable) -> dict[str, Freshness]:

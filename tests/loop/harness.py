@@ -47,7 +47,7 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
 from scheduler.plugins import default_chain
-from scheduler.rules.reading import indexes_for
+from scheduler.rules.compiled import compile_rules, indexes_for
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.format.rule_files import parse_rule_files
@@ -106,7 +106,7 @@ class Harness:
         profiles = {"vane": profile}
         cache = Cache(indexes_for(profiles.values()))
         signals = SignalStore(self.clock)
-        queue = SchedulingQueue(profiles, cache.nominator, rules=lambda: signals.rules)
+        queue = SchedulingQueue(profiles, cache.nominator, rules=lambda: compile_rules(signals.rules, cache.state.memo))
         self.world = World(cache, queue, signals, RecordRing())
         failure = FailureHandler(cache, queue, self.binder, metrics)
         self.sent: list[Notify] = []

@@ -23,8 +23,7 @@ from scheduler.evaluator.values import Vector
 from scheduler.loop.pages.signals import Figures, LearnedFigures, SignalListing, SignalsQuery
 from scheduler.model.pods import PodInfo
 from scheduler.model.views import NodeView
-from scheduler.rules.reading import read_column
-from tests.builders import make_node, pod_of
+from tests.builders import compiled, make_node, pod_of
 from tests.loop.harness import Harness
 from tests.support.prometheus import PrometheusServer, import_samples, openmetrics_text
 
@@ -188,7 +187,7 @@ class Burst:
         world = (harness or self.leader).world
         table = world.signals.freeze(NodeView(world.cache.state.nodes), self.now_s)
         snapshot = world.cache.snapshot(table, self.now_s)
-        column = read_column(table.rules.rules[0], None, snapshot)
+        column = compiled(table.rules.rules[0], snapshot).reading.column(None, snapshot)
         assert column is not None
         return dict(zip(snapshot.nodes.names, column.expected.tolist(), strict=True))
 

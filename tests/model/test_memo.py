@@ -19,9 +19,27 @@ def test_the_same_sources_are_computed_once_and_others_anew() -> None:
 
 
 def test_it_is_bounded() -> None:
-    memo, column = Memo(capacity=2), np.zeros(1)
-    for key in "abc":
+    memo, column = Memo(capacity=8), np.zeros(1)
+    for key in range(1_000):
         memo.get(key, (column,), lambda: 0)
 
-    assert memo.get("a", (column,), lambda: 1) == 1
-    assert memo.get("c", (column,), lambda: 1) == 0
+    assert len(memo) <= 8
+    assert memo.get(0, (column,), lambda: 1) == 1
+    assert memo.get(999, (column,), lambda: 1) == 0
+
+
+def test_what_is_asked_for_all_the_time_outlasts_what_passes_through() -> None:
+    memo, column = Memo(capacity=8), np.zeros(1)
+    memo.get("each decision", (column,), lambda: 0)
+    for key in range(1_000):
+        memo.get(key, (column,), lambda: 0)
+        assert memo.get("each decision", (column,), lambda: 1) == 0
+
+
+def test_a_result_of_another_source_is_not_known() -> None:
+    memo, column = Memo(), np.zeros(1)
+    memo.get("k", (column,), lambda: 5)
+
+    assert memo.known("k", column) == 5
+    assert memo.known("k", np.zeros(1)) is None
+    assert memo.known("other", column) is None

@@ -20,7 +20,8 @@ from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import SignalFilter, SignalScore, rule_weight
+from scheduler.plugins.signals import SignalFilter, SignalScore
+from scheduler.rules.score import rule_weight
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import QueryResult

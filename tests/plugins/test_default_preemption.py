@@ -18,13 +18,13 @@ from scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resou
 from scheduler.framework.intree_args import DefaultPreemptionArgs
 from scheduler.framework.profile import Enabled, Profile
 from scheduler.framework.status import Code, Status
+from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.plugins import default_chain
 from scheduler.plugins.default_preemption import REASON_UNDER_WAY, DefaultPreemption
-from scheduler.plugins.disruption_budgets import UsageByPriority
 from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node, make_pod, object_of
 
 HEAD = "preemption: "

@@ -13,8 +13,8 @@ from scheduler.model.rules import ByKind, Effect, EffectKind, Rule, RuleSet, Sig
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
-from scheduler.rules.pending_column import with_inflight
-from scheduler.rules.pending_load import SHARES, InflightPods, Question
+from scheduler.rules.pending_column import with_pending
+from scheduler.rules.pending_load import SHARES, PendingPods, PendingQuestion
 from tests.builders import make_node, make_pod, pod_of
 from tests.worlds import each_seed
 
@@ -45,8 +45,8 @@ def question(
     window_s: float = 120.0,
     learned: Mapping[Any, int] | None = None,
     signal: str = "cpu",
-) -> Question:
-    return Question(signal, effect, window_s, START_S + as_of_s, learned or {})
+) -> PendingQuestion:
+    return PendingQuestion(signal, effect, window_s, START_S + as_of_s, learned or {})
 
 
 class TestShare:
@@ -122,14 +122,14 @@ class World:
 
     def __init__(self, random: Random) -> None:
         self.random = random
-        self.index = InflightPods()
+        self.index = PendingPods()
         self.state = ClusterState(indexes=[self.index])
         self.rows = [self.state.set_node(make_node(f"n{i}")) for i in range(5)]
         self.placed: dict[str, int] = {}
         self.last = {"a": question(60, signal="a")}
 
     @property
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[PendingQuestion]:
         """The last about each signal: only those are asked any more."""
         return list(self.last.values())
 
@@ -167,7 +167,7 @@ class World:
         running = None if bound is None or self.random.random() < 0.3 else bound + self.random.randint(0, 60)
         return make_pod(uid, uid=uid, status=status_of(bound, running), cpu=f"{7 * sum(map(ord, uid))}m")
 
-    def sums(self, asked: Question) -> list[int]:
+    def sums(self, asked: PendingQuestion) -> list[int]:
         found: list[int] = self.index.on_rows(asked, self.state.nodes.n_rows).tolist()
         return found
 
@@ -202,7 +202,7 @@ class Watched(dict[tuple[str, str], int]):
 
 
 def test_a_pod_that_comes_is_counted_for_the_last_answer_of_a_signal_only() -> None:
-    index = InflightPods()
+    index = PendingPods()
     state = ClusterState(indexes=[index])
     row = state.set_node(make_node("n0"))
     amounts = [Watched({("default", ""): 7}) for _ in range(100)]
@@ -231,7 +231,7 @@ def test_a_row_counts_as_changed_when_what_is_in_flight_there_changes(random: Ra
 
 class TestColumn:
     def snapshot(self, signal: Signal, *, zone: bool = False) -> tuple[Snapshot, ClusterState]:
-        state = ClusterState(indexes=[InflightPods()])
+        state = ClusterState(indexes=[PendingPods()])
         for name, cpu, where in (("n0", "4", "a"), ("n1", "8", "a"), ("n2", "0", "b")):
             row = state.set_node(make_node(name, cpu=cpu, labels={"zone": where} if zone else None))
             state.place(make_pod(f"on-{name}", cpu="400m", memory="1Gi"), row)
@@ -256,10 +256,10 @@ class TestColumn:
         signal = Signal("cpu", "up", unit=unit, inflight=effect)
         snapshot, _ = self.snapshot(signal)
 
-        found = with_inflight(snapshot.signals.columns["cpu"], snapshot)
+        found = with_pending(snapshot.signals.columns["cpu"], snapshot)
 
-        assert found.inflight is not None
-        assert found.inflight.tolist() == pytest.approx(added)
+        assert found.pending is not None
+        assert found.pending.tolist() == pytest.approx(added)
         assert found.expected[:2].tolist() == pytest.approx([0.25 + added[0], 0.5 + added[1]])
         assert math.isnan(found.expected[2]), "what is in flight makes no sample"
 
@@ -267,18 +267,18 @@ class TestColumn:
         signal = Signal("cpu", "up", by=ByKind.LABEL, label="zone", unit=Unit.RATIO, inflight=REQUEST)
         snapshot, _ = self.snapshot(signal, zone=True)
 
-        found = with_inflight(snapshot.signals.columns["cpu"], snapshot).inflight
+        found = with_pending(snapshot.signals.columns["cpu"], snapshot).pending
 
         assert found is not None
         assert found.tolist() == pytest.approx([800 / 12_000, 800 / 12_000, 0.0])
 
     def test_a_pod_that_comes_is_there_in_the_next_cycle(self) -> None:
         snapshot, state = self.snapshot(SIGNAL)
-        first = with_inflight(snapshot.signals.columns["cpu"], snapshot).inflight
+        first = with_pending(snapshot.signals.columns["cpu"], snapshot).pending
         state.place(make_pod("one-more", cpu="2"), 0)
         later = Snapshot(state, snapshot.signals, 0.0)
 
-        second = with_inflight(later.signals.columns["cpu"], later).inflight
+        second = with_pending(later.signals.columns["cpu"], later).pending
 
         assert first is not None
         assert second is not None
@@ -289,6 +289,6 @@ class TestColumn:
 
     def test_without_times_or_without_an_effect_there_is_none(self) -> None:
         snapshot, _ = self.snapshot(Signal("cpu", "up"))
-        assert with_inflight(snapshot.signals.columns["cpu"], snapshot).inflight is None
+        assert with_pending(snapshot.signals.columns["cpu"], snapshot).pending is None
         timeless = SignalColumn(SIGNAL, np.zeros(3), 0.0)
-        assert with_inflight(timeless, snapshot).inflight is None
+        assert with_pending(timeless, snapshot).pending is None

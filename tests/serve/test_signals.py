@@ -17,10 +17,10 @@ from scheduler.loop.pages.signals import (
     RuleFigures,
     SignalFigures,
     SignalsQuery,
-    Sort,
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
+from scheduler.rules.shown import Sort
 from scheduler.serve.http import PageServer
 from scheduler.serve.page import OwnFigures, PageRefused
 from scheduler.serve.signals import MAX_LIMIT, SignalsPage

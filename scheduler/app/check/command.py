@@ -16,7 +16,7 @@ from scheduler.cluster.cache import Cache
 from scheduler.errors import ConfigError, VaneError
 from scheduler.kube.config import load_connection
 from scheduler.kube.transport import Transport
-from scheduler.plugins.signals import SignalFilter, SignalScore
+from scheduler.rules.compiled import indexes_for
 from scheduler.settings.settings import Settings
 from scheduler.signals.check import check
 
@@ -61,12 +61,11 @@ def run_live_check(paths: Sequence[str | os.PathLike[str]], settings: Settings, 
 
 def _cluster(settings: Settings) -> ComparedCluster:
     """Return the cluster that `vane run` would find; a check without one is a check all the same."""
-    kinds = dict.fromkeys((*SignalFilter.indexes, *SignalScore.indexes))
     try:
         connection = load_connection(None if settings.kubeconfig is None else str(settings.kubeconfig))
         transport = Transport(connection)
         try:
-            cache = read_cluster(transport, [kind() for kind in kinds])
+            cache = read_cluster(transport, indexes_for(()))
         finally:
             transport.close()
     except VaneError as error:

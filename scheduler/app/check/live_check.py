@@ -12,14 +12,14 @@ from typing import Final
 import numpy as np
 
 from scheduler.cluster.cache import Cache
-from scheduler.model.arrays import BoolArray
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import rule_weight
-from scheduler.rules.reading import read_column, read_tripped
+from scheduler.rules.compiled import compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
+from scheduler.rules.score import rule_weight
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
 from scheduler.signals.asking.client import QueryResult
@@ -28,7 +28,6 @@ from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryEr
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
-from scheduler.signals.columns.trips import refused
 from scheduler.signals.effective import EffectiveWeight, effective_weights
 
 SHOWN_ORPHANS: Final = 3
@@ -112,7 +111,7 @@ def check_live(
     cluster = cache or Cache()
     identity = cluster.identity() or NodeIdentity()
     resolver = NodeResolver(identity)
-    asked = [signal for signal in rules.signals.values() if signal.built_in is None]
+    asked = list(rules.asked.values())
     interview = _Interview(clients, resolver, clock)
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
         heard = list(pool.map(interview.ask, asked))
@@ -131,7 +130,7 @@ def check_live(
     )
     return LiveReport(
         tuple(_judged(one, table, snapshot, resolver) for one in heard),
-        tuple(_rule_now(rule, rules, snapshot, weights.get(rule.name)) for rule in rules.rules),
+        tuple(_rule_now(one, snapshot, weights.get(one.rule.name)) for one in compiled_rules(snapshot).rules),
         None if cache is None else cluster.state.nodes.n_alive,
     )
 
@@ -243,19 +242,8 @@ def _orphans(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResol
     return tuple(islice(orphans, SHOWN_ORPHANS))
 
 
-def _rule_now(rule: Rule, rules: RuleSet, snapshot: Snapshot, weight: EffectiveWeight | None) -> RuleNow:
-    signal = rules.signals.get(rule.signal)
-    depends = rule.label_match is not None or (signal is not None and signal.depends_on_pod)
-    is_open = rule.name in snapshot.signals.open_valves
-    n_refused = None if depends or rule.filter is None else int(np.count_nonzero(_refused(rule, snapshot)))
-    return RuleNow(rule, n_refused, depends, is_open, weight)
-
-
-def _refused(rule: Rule, snapshot: Snapshot) -> BoolArray:
-    """Return bool (n_rows,), True where the rule refuses a live node by its limits or for lack of a sample."""
-    if rule.filter is None:
-        raise ValueError(f"rule {rule.name!r} has no filter")
-    nothing = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
-    tripped, column = read_tripped(rule, None, snapshot), read_column(rule, None, snapshot)
-    has_sample = nothing if column is None else column.has_sample
-    return refused(rule.filter, nothing if tripped is None else tripped, has_sample) & snapshot.nodes.alive
+def _rule_now(one: CompiledRule, snapshot: Snapshot, weight: EffectiveWeight | None) -> RuleNow:
+    depends, is_open = one.reading.depends_on_pod, one.rule.name in snapshot.signals.open_valves
+    is_told = one.rule.filter is not None and not depends
+    n_refused = int(np.count_nonzero(one.refused(snapshot))) if is_told else None
+    return RuleNow(one.rule, n_refused, depends, is_open, weight)

@@ -9,13 +9,13 @@ import numpy as np
 
 from scheduler.loop.pages.query import ListingQuery, PageContext
 from scheduler.metrics import Family, Metrics
-from scheduler.model.rules import Mode, Rule, Signal
+from scheduler.model.rules import Mode
 from scheduler.model.signals import SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.tenants import names_of_tenants
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import rule_weight, scores_of
-from scheduler.rules.built_in import read_signal, refused_now
+from scheduler.rules.compiled import compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
 
 _SLICE_S = 0.001
 """How long a slice is worked on, the family under way apart: all of the page are 5 to 10 ms."""
@@ -88,8 +88,8 @@ def _update_signal(metrics: Metrics, name: str, column: SignalColumn | None, nod
 
 
 def _update_rules(metrics: Metrics, snapshot: Snapshot) -> None:
-    table, nodes = snapshot.signals, snapshot.nodes
-    for rule in table.rules.rules:
+    for one in compiled_rules(snapshot).rules:
+        rule = one.rule
         metrics.rule_attempts(rule.name)  # on the page from the start, at 0
         if rule.is_on_trial:
             for family in (
@@ -99,40 +99,35 @@ def _update_rules(metrics: Metrics, snapshot: Snapshot) -> None:
             ):
                 family(rule.name)
         if rule.score is not None:
-            metrics.rule_weight(rule.name).set(rule_weight(rule.weight, table))
-            signal = table.rules.signals.get(rule.signal)
-            if signal is None or not signal.depends_on_pod:
-                metrics.rule_score_spread(rule.name).set(_score_spread(rule, snapshot))
-        if not rule.refuses:
-            continue
-        metrics.rule_refusals(rule.name)
-        if rule.filter is None:
-            continue
-        built_in = read_signal(rule, snapshot)
-        if built_in is not None:
-            _update_built_in(metrics, rule, built_in, snapshot)
-            continue
-        tripped = table.tripped.get(rule.name)
-        refused = 0
-        if tripped is not None and rule.mode is not Mode.SHADOW:
-            refused = int(np.count_nonzero(tripped & nodes.alive))
-        metrics.rule_refused_nodes(rule.name).set(refused)
-        metrics.rule_valve_open(rule.name).set(rule.name in table.open_valves)
+            metrics.rule_weight(rule.name).set(one.weight(snapshot))
+            if not one.reading.depends_on_pod:
+                metrics.rule_score_spread(rule.name).set(_score_spread(one, snapshot))
+        if rule.refuses:
+            metrics.rule_refusals(rule.name)
+        if rule.filter is not None:
+            metrics.rule_refused_nodes(rule.name).set(_n_refused(one, snapshot))
+            if one.reading.is_asked:
+                metrics.rule_valve_open(rule.name).set(rule.name in snapshot.signals.open_valves)
 
 
-def _update_built_in(metrics: Metrics, rule: Rule, signal: Signal, snapshot: Snapshot) -> None:
-    """Tell how many nodes a rule refuses now, where that is the same for all Pods."""
-    refused = None if signal.depends_on_pod or rule.mode is Mode.SHADOW else refused_now(rule, None, snapshot)
-    n_refused = 0 if refused is None else int(np.count_nonzero(refused & snapshot.nodes.alive))
-    metrics.rule_refused_nodes(rule.name).set(n_refused)
+def _n_refused(one: CompiledRule, snapshot: Snapshot) -> int:
+    """Return how many nodes a rule refuses for their value now: by samples alone, to some Pod at least.
+
+    What is read of the snapshot, and not asked for, counts where it is the same for all Pods.
+    """
+    is_asked = one.reading.is_asked
+    tripped = snapshot.signals.tripped.get(one.rule.name) if is_asked else one.reading.tripped(None, snapshot)
+    if tripped is None or one.rule.mode is Mode.SHADOW:
+        return 0
+    return int(np.count_nonzero(tripped & snapshot.nodes.alive))
 
 
-def _score_spread(rule: Rule, snapshot: Snapshot) -> float:
+def _score_spread(one: CompiledRule, snapshot: Snapshot) -> float:
     """Return highest less lowest score that the rule gives to a node now; most scores are known from decisions."""
     nodes = snapshot.nodes
     if nodes.n_alive == 0:
         return 0.0
-    scores = scores_of(rule, None, snapshot)
+    scores = one.scores(None, snapshot)
     if nodes.n_alive != nodes.n_rows:
         scores = scores[nodes.alive]
     return float(scores.max() - scores.min())

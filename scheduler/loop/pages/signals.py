@@ -6,8 +6,6 @@ process that serves the page.
 
 from __future__ import annotations
 
-import enum
-import heapq
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,17 +15,18 @@ import msgspec
 import numpy as np
 
 from scheduler.cluster.cache import Cache
-from scheduler.loop.pages.keyed_samples import chosen_samples, tripped_samples
 from scheduler.loop.pages.query import ListingQuery, PageContext
 from scheduler.loop.ports import Clock
-from scheduler.model.arrays import FloatArray, IntArray
-from scheduler.model.rules import KEYED, ByKind, FilterMissing, Mode, Rule, Signal
-from scheduler.model.signals import Freshness, SignalColumn
+from scheduler.model.arrays import FloatArray
+from scheduler.model.rules import Mode, Signal
+from scheduler.model.signals import Freshness
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.signals import rule_weight, scores_of
+from scheduler.rules.compiled import compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.rules.pending_column import amount_in_unit
-from scheduler.rules.reading import read_column, read_tripped
+from scheduler.rules.reading import Reading
+from scheduler.rules.shown import Sort, Wanted
 from scheduler.signals.columns.store import SignalStore
 
 log = logging.getLogger(__name__)
@@ -36,14 +35,6 @@ _SLICE_S: Final = 0.0005
 """How long a slice is worked on, the figures under way apart: those of one signal or rule are 0.1 to 0.3 ms."""
 
 _MAX_LEARNED: Final = 50
-
-
-class Sort(enum.StrEnum):
-    """The order of the nodes of a signal: the highest value first, the oldest sample, the name."""
-
-    VALUE = "value"
-    AGE = "age"
-    NAME = "name"
 
 
 class SignalsQuery(ListingQuery, frozen=True):
@@ -56,14 +47,6 @@ class SignalsQuery(ListingQuery, frozen=True):
 
     def slices(self, context: PageContext) -> Iterator[bytes]:
         return iter(SignalListing(context.cache, context.signals, context.clock, self).slice, b"")
-
-
-class Verdict(enum.IntEnum):
-    """What the filter of a rule says of one node."""
-
-    PASSES = 0
-    BEYOND = 1
-    UNMEASURED = 2
 
 
 class SignalFigures(msgspec.Struct, frozen=True, array_like=True, tag="signal"):
@@ -200,66 +183,51 @@ class SignalListing:
         return _Now(self._cache.snapshot(table, now_s), self._store)
 
     def _list(self) -> Iterator[Figures]:
-        query, rules = self._query, self._now.snapshot.signals.rules
-        for signal in rules.signals.values():
-            yield _signal_figures(signal, self._now)
-        for rule in rules.rules:
+        # The rule set may be swapped between two slices: what is listed is the one that was in force at the start.
+        query, signals = self._query, self._now.snapshot.signals.rules.signals
+        compiled = compiled_rules(self._now.snapshot)
+        for name, reading in compiled.signals.items():
+            yield _signal_figures(signals[name], reading, self._now)
+        for rule in compiled.rules:
             yield _rule_figures(rule, self._now)
-        for signal in rules.signals.values():
+        for signal in signals.values():
             yield from _learned_figures(signal, self._now.store)
-        for signal in rules.signals.values():
-            if query.signal in ("", signal.name) and (query.node or query.limit):
-                yield from self._nodes_of(signal, [rule for rule in rules.rules if rule.signal == signal.name])
+        for name, reading in compiled.signals.items():
+            if query.signal in ("", name) and (query.node or query.limit):
+                over_it = [one for one in compiled.rules if one.rule.signal == name]
+                yield from self._samples_of(name, reading, over_it)
 
-    def _nodes_of(self, signal: Signal, rules: Sequence[Rule]) -> Iterator[Figures]:
-        if signal.by in KEYED:
-            yield from self._samples_of(signal, rules)
+    def _samples_of(self, signal: str, reading: Reading, rules: Sequence[CompiledRule]) -> Iterator[Figures]:
+        query, layout = self._query, self._now.nodes.layout
+        shown = reading.shown(self._now.snapshot, Wanted(query.node, query.sort, query.limit))
+        if shown is None:
             return
-        column = _column_of(signal, self._now.snapshot)
-        if column is None or column.values.shape != self._now.nodes.alive.shape:
-            return
-        rows, layout = _chosen(column, self._now.nodes, self._query), self._now.nodes.layout
-        names = [self._now.nodes.names[row] for row in rows]
-        ages_s = np.full(len(rows), column.age_s) if column.row_lag_s is None else column.age_s + column.row_lag_s[rows]
-        inflight = np.full(len(rows), np.nan) if column.inflight is None else column.inflight[rows]
-        values = np.where(column.has_sample[rows], column.values[rows], np.nan)
-        keys = [_label_of(self._now.nodes, row, signal.label) for row in rows] if signal.by is ByKind.LABEL else []
-        yield NodeFigures(signal.name, names, keys, values.tobytes(), ages_s.tobytes(), inflight.tobytes())
-        for rule in rules:
-            if self._now.nodes.layout != layout:
+        figures = (shown.values.tobytes(), shown.ages_s.tobytes(), shown.pending.tobytes())
+        yield NodeFigures(signal, shown.names, shown.keys, *figures)
+        for one in rules:
+            if self._now.nodes.layout != layout and shown.samples is None:
                 return  # nodes have come or gone between two slices: what the names stood for may be others now
-            yield _verdict_figures(rule, rows, self._now.snapshot)
-
-    def _samples_of(self, signal: Signal, rules: Sequence[Rule]) -> Iterator[Figures]:
-        snapshot = self._now.snapshot
-        column, whole = snapshot.signals.keyed.get(signal.name), snapshot.signals.columns.get(signal.name)
-        if column is None or whole is None or whole.freshness is Freshness.ABSENT:
-            return
-        shown = chosen_samples(signal, column, snapshot.nodes, self._query.node, self._query.limit)
-        values, n_shown = column.values[shown.at], len(shown.at)
-        ages_s, inflight = np.full(n_shown, whole.age_s), np.full(n_shown, np.nan)
-        yield NodeFigures(signal.name, shown.names, shown.keys, values.tobytes(), ages_s.tobytes(), inflight.tobytes())
-        for rule in rules:
-            if rule.filter is not None:
-                verdicts = np.where(tripped_samples(column, rule.name, shown.at), Verdict.BEYOND, Verdict.PASSES)
-                yield VerdictFigures(rule.name, verdicts.astype(np.uint8).tobytes(), b"")
+            verdicts = one.reading.verdicts(self._now.snapshot, shown)
+            if verdicts is not None:
+                is_scored = one.rule.score is not None and shown.samples is None
+                scores = one.scores(None, self._now.snapshot)[shown.at] if is_scored else _NO_SCORES
+                yield VerdictFigures(one.rule.name, verdicts.tobytes(), scores.tobytes())
 
 
-def _signal_figures(signal: Signal, now: _Now) -> SignalFigures:
-    nodes, column = now.nodes, _column_of(signal, now.snapshot)
-    is_read = signal.built_in is not None
+def _signal_figures(signal: Signal, reading: Reading, now: _Now) -> SignalFigures:
+    nodes, column, is_read = now.nodes, reading.column(None, now.snapshot), not reading.is_asked
     is_known = column is not None and column.values.shape == nodes.alive.shape
     return SignalFigures(
         name=signal.name,
-        asks=signal.source,
-        key=signal.label or signal.by.value,
+        asks=reading.source,
+        key=reading.key,
         unit=signal.unit.value,
         server=signal.server,
         is_built_in=is_read,
         interval_s=signal.interval_s,
         fresh_s=signal.fresh_s,
         max_age_s=signal.max_age_s,
-        depends_on_pod=signal.depends_on_pod,
+        depends_on_pod=reading.depends_on_pod,
         state=Freshness.FRESH if is_read else Freshness.ABSENT if column is None else column.freshness,
         age_s=0.0 if is_read else np.inf if column is None else column.age_s,
         is_suspect=now.store.is_suspect(signal.name),
@@ -279,17 +247,16 @@ def _learned_figures(signal: Signal, store: SignalStore) -> Iterator[LearnedFigu
         yield LearnedFigures(signal.name, namespace, workload, effect.resource, learned.n, *figures)
 
 
-def _rule_figures(rule: Rule, now: _Now) -> RuleFigures:
-    table = now.snapshot.signals
-    n_refused = -1
-    if rule.filter is not None and not _depends_on_pod(rule, now.snapshot):
-        tripped = read_tripped(rule, None, now.snapshot)
+def _rule_figures(one: CompiledRule, now: _Now) -> RuleFigures:
+    rule, table, n_refused = one.rule, now.snapshot.signals, -1
+    if rule.filter is not None and not one.reading.depends_on_pod:
+        tripped = one.reading.tripped(None, now.snapshot)
         n_refused = 0 if tripped is None else int(np.count_nonzero(tripped & now.nodes.alive))
     return RuleFigures(
         name=rule.name,
         signal=rule.signal,
         mode="canary" if rule.canary is not None and rule.mode is Mode.ENFORCE else rule.mode.value,
-        weight=rule_weight(rule.weight, table) if rule.score is not None else 0.0,
+        weight=one.weight(now.snapshot) if rule.score is not None else 0.0,
         has_filter=rule.filter is not None,
         has_score=rule.score is not None,
         is_valve_open=rule.name in table.open_valves,
@@ -297,52 +264,4 @@ def _rule_figures(rule: Rule, now: _Now) -> RuleFigures:
     )
 
 
-def _verdict_figures(rule: Rule, rows: IntArray, snapshot: Snapshot) -> VerdictFigures:
-    verdicts = np.zeros(len(rows), dtype=np.uint8)
-    if rule.filter is not None:
-        if rule.filter.missing is FilterMissing.REJECT:
-            column = read_column(rule, None, snapshot)
-            verdicts[... if column is None else ~column.has_sample[rows]] = Verdict.UNMEASURED
-        tripped = read_tripped(rule, None, snapshot)
-        if tripped is not None:
-            verdicts[tripped[rows]] = Verdict.BEYOND
-    scores = scores_of(rule, None, snapshot)[rows] if rule.score is not None else _NO_SCORES
-    return VerdictFigures(rule.name, verdicts.tobytes(), scores.tobytes())
-
-
 _NO_SCORES: Final[FloatArray] = np.zeros(0)
-
-
-def _depends_on_pod(rule: Rule, snapshot: Snapshot) -> bool:
-    signal = snapshot.signals.rules.signals.get(rule.signal)
-    return rule.label_match is not None or signal is None or signal.depends_on_pod
-
-
-def _column_of(signal: Signal, snapshot: Snapshot) -> SignalColumn | None:
-    """Return the signal with what is in flight, of one with two keys an overview; None for counts of other Pods."""
-    if signal.built_in is not None and signal.depends_on_pod:
-        return None
-    return read_column(Rule("", signal.name), None, snapshot)
-
-
-def _label_of(nodes: NodeView, row: int, label: str) -> str:
-    node = nodes.node(row)
-    return "" if node is None else (node.metadata.labels or {}).get(label, "")
-
-
-def _chosen(column: SignalColumn, nodes: NodeView, query: SignalsQuery) -> IntArray:
-    """Return the rows to show, int64, in order; equal ones by name."""
-    if query.node:
-        row = nodes.row_of(query.node)
-        return np.array([] if row is None or not nodes.alive[row] else [row], dtype=np.int64)
-    rows = np.flatnonzero(nodes.alive)
-    if query.sort is Sort.VALUE:
-        # Highest first; -NaN sorts behind all numbers.
-        keys = -np.where(column.has_sample[rows], column.expected[rows], np.nan)
-    elif query.sort is Sort.AGE and column.row_lag_s is not None:
-        keys = -column.row_lag_s[rows]
-    else:
-        names = nodes.names
-        return np.array(heapq.nsmallest(query.limit, rows.tolist(), key=names.__getitem__), dtype=np.int64)
-    first: IntArray = rows[np.argsort(keys, kind="stable")][: query.limit]
-    return first

@@ -8,12 +8,12 @@ from scheduler.cluster.cache import Cache
 from scheduler.model.arrays import BoolArray
 from scheduler.model.rules import Rule
 from scheduler.model.views import NodeView
-from scheduler.rules.reading import read_tripped
+from scheduler.rules.compiled import compiled_rules
 from scheduler.signals.columns.store import SignalStore
 
 
 class FilledNodes:
-    """Remembers what rules over signals with in-flight Pods have refused since the last answer.
+    """Remembers what rules over signals with pending load have refused since the last answer.
 
     A Pod that is placed, or that goes, changes that between two answers, and each such change would bring back every
     Pod that waits. So it is asked about with the answers: what was refused at some time since the last one, and is not
@@ -57,7 +57,8 @@ class FilledNodes:
             self._layout = nodes.layout
             self._refused.clear()  # rows mean other nodes now; a new node brings Pods back by itself
         snapshot = self._cache.snapshot(self._signals.freeze(nodes, now_s), now_s)
-        found = {rule.name: read_tripped(rule, None, snapshot) for rule in rules}
+        compiled = compiled_rules(snapshot).by_name
+        found = {rule.name: compiled[rule.name].reading.tripped(None, snapshot) for rule in rules}
         return {name: mask for name, mask in found.items() if mask is not None}
 
     def _note(self, rule: str, mask: BoolArray | None) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.framework.events import EVERYONE, rules_reloaded, signals_refreshed
+from scheduler.framework.events import rules_reloaded, signals_refreshed
 from scheduler.kube.binder.messages import EventRequest, PodRef
 from scheduler.loop.ports import Binder
 from scheduler.loop.rule_updates.filled_nodes import FilledNodes
-from scheduler.model.history import Departed
-from scheduler.model.rules import BuiltIn, Match, RuleSet
+from scheduler.model.rules import RuleSet
 from scheduler.model.tenants import concerned, reassigned
 from scheduler.model.views import NodeView
+from scheduler.rules.compiled import compile_rules
 from scheduler.rules.pending_column import is_learned
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.columns.store import SignalStore
@@ -22,8 +21,6 @@ from scheduler.signals.columns.store import SignalStore
 log = logging.getLogger(__name__)
 
 _NOTE_LIMIT = 1000
-_MOST_KINDS = 64
-"""Kinds of Pods that a passing window is asked about one by one: beyond, one question for all of them costs less."""
 
 
 class Verdicts:
@@ -98,16 +95,11 @@ class Verdicts:
 
         Pods that have gone stop counting then, which no event of the cluster tells.
         """
-        rules, state = self._signals.rules, self._cache.state
-        for rule in rules.rules:
-            signal = rules.signals.get(rule.signal)
-            built_in = None if signal is None else signal.built_in
-            if built_in is None or not built_in.window_s or rule.filter is None or rule.filter.max is None:
-                continue
-            placed_ahead_s = state.unix_ahead_s - built_in.window_s
-            passing = state.history.passing(after_s + placed_ahead_s, until_s + placed_ahead_s)
-            for match in _whom_it_counted_for(built_in, passing):
-                self._queue.on_event(signals_refreshed(frozenset({rule.name}), match), until_s)
+        state = self._cache.state
+        ahead_s = state.unix_ahead_s
+        for one in compile_rules(self._signals.rules, state.memo).rules:
+            for match in one.reading.freed_by_passing(state.history, after_s + ahead_s, until_s + ahead_s):
+                self._queue.on_event(signals_refreshed(frozenset({one.rule.name}), match), until_s)
 
     def reload_refused(self, message: str) -> None:
         """Say loudly that a reload failed; the rules in force stay."""
@@ -132,15 +124,3 @@ def learn(signals: SignalStore, cache: Cache, answer: SignalAnswer, now_s: float
         return
     table = signals.freeze(NodeView(cache.state.nodes), now_s)
     signals.learned.observe(signal.name, cache.snapshot(table, now_s))
-
-
-def _whom_it_counted_for(built_in: BuiltIn, passing: Iterable[Departed]) -> list[Match]:
-    """Return for which Pods one of those counted; for all, where they would be many kinds."""
-    kinds = {_alike(built_in, pod) for pod in passing if all(key in pod.labels for key in built_in.same)}
-    if len(kinds) > _MOST_KINDS:
-        return [EVERYONE]
-    return [Match(() if built_in.all_namespaces else (namespace,), dict(labels)) for namespace, labels in sorted(kinds)]
-
-
-def _alike(built_in: BuiltIn, pod: Departed) -> tuple[str, tuple[tuple[str, str], ...]]:
-    return pod.namespace, tuple((key, pod.labels[key]) for key in built_in.same)

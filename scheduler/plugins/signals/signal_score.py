@@ -2,214 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
-import numpy as np
-
-from scheduler.framework.matching_pods import MatchingPods
-from scheduler.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, ScorePlugin
+from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
 from scheduler.framework.status import SKIP, ScoreTerm, Status
-from scheduler.model.arrays import BoolArray, FloatArray, Rows
+from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import ByKind, Curve, Rule, RuleScore, ScoreMissing, WeightSignal
-from scheduler.model.signals import Freshness, SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.concerned import concerning
-from scheduler.rules.pending_column import question_of
-from scheduler.rules.pending_load import InflightPods
-from scheduler.rules.reading import is_steady, read_column
-
-NEUTRAL_SCORE = MAX_NODE_SCORE / 2
-"""What a rule gives to every node while it has no sample at all."""
-
-_FEW_POINTS = 4
+from scheduler.rules.compiled import INDEXES, compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
 
 
 class SignalScore(PreScorePlugin, ScorePlugin):
     """Scores nodes by each rule's curve over its signal; every rule is a term of its own, with its weight."""
 
     brings_weights = True
-    indexes = (InflightPods, MatchingPods)
+    applies_rules = True
+    indexes = INDEXES
 
-    def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Rule, ...] | Status:
+    def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[CompiledRule, ...] | Status:
         """Return the rules that score this Pod."""
-        return concerning(pod, snapshot).scoring or SKIP
+        return compiled_rules(snapshot).concerning(pod).scoring or SKIP
 
-    def score(self, state: tuple[Rule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        return _terms(state, pod, snapshot)
-
-    def shadow_score(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
-        return _terms(concerning(pod, snapshot).would_score, pod, snapshot)
+    def score(
+        self, state: tuple[CompiledRule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows
+    ) -> Sequence[ScoreTerm]:
+        return compiled_rules(snapshot).terms(state, pod, snapshot)
 
     def follow(self, snapshot: Snapshot) -> None:
-        _steady_terms(snapshot)
-
-
-def _terms(rules: Sequence[Rule], pod: PodInfo, snapshot: Snapshot) -> Sequence[ScoreTerm]:
-    if not rules:
-        return ()
-    steady = _steady_terms(snapshot)
-    return [steady.get(rule.name) or _term(rule, pod, snapshot) for rule in rules]
-
-
-def _steady_terms(snapshot: Snapshot) -> Mapping[str, ScoreTerm]:
-    """Return the terms of the steady rules."""
-
-    def computed() -> Mapping[str, ScoreTerm]:
-        scoring = (rule for rule in snapshot.signals.rules.rules if rule.score is not None)
-        return {rule.name: _term(rule, None, snapshot) for rule in scoring if is_steady(rule, snapshot)}
-
-    return snapshot.memo.get(("terms of steady rules",), (snapshot.signals.edition,), computed)
-
-
-def _term(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> ScoreTerm:
-    weight, scores = rule_weight(rule.weight, snapshot.signals), scores_of(rule, pod, snapshot)
-    return snapshot.memo.get(
-        ("term", rule.name),
-        (rule, scores, weight),
-        lambda: ScoreTerm(rule.name, scores, weight, is_column=True, max_share=rule.max_share),
-    )
-
-
-def scores_of(rule: Rule, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
-    """Return the rule's scores over all rows; while the signal is fresh, the same array in cycle after cycle.
-
-    Without a Pod only where the signal does not depend on it.
-    """
-    score, column, alive = rule.score, read_column(rule, pod, snapshot), snapshot.nodes.alive
-    if score is None:
-        raise ValueError(f"rule {rule.name!r} has no score")
-    if column is None or not column.is_evenly_fresh:
-        return rule_scores(score, column, alive)
-    # Columns are aligned anew whenever a row gains or loses its node, so `alive` is part of their identity.
-    sources = (rule, column.values)
-    if column.inflight is not None:
-        return _scores_with_inflight(rule, score, column, snapshot)
-    return snapshot.memo.get(("rule-scores", rule.name, column.key), sources, lambda: rule_scores(score, column, alive))
-
-
-def _scores_with_inflight(rule: Rule, score: RuleScore, column: SignalColumn, snapshot: Snapshot) -> FloatArray:
-    """Return `rule_scores` of a fresh column; from one Pod to the next only the rows that have changed are new.
-
-    A node without a sample gets what depends on all the others, so then all rows are.
-    """
-    values, alive, memo = column.values, snapshot.nodes.alive, snapshot.memo
-    is_measured = memo.get(("is-measured", rule.signal), (values,), lambda: not (np.isnan(values) & alive).any())
-    question = question_of(column, snapshot) if is_measured and column.signal.by is ByKind.NODE else None
-    if question is None:
-        return rule_scores(score, column, alive)
-    expected = column.expected
-
-    def renewed(rows: Rows) -> FloatArray:
-        scores = _on_curve(score.curve, expected[rows])
-        np.copyto(scores, NEUTRAL_SCORE, where=np.isnan(scores))  # tombstones
-        return scores
-
-    # What the scores are made from, as one object: a key by which nothing else can be meant.
-    key = memo.get(("inflight-scores", rule.name), (rule, question), object)
-    return snapshot.by_row(key, renewed)
-
-
-def rule_weight(weight: float | WeightSignal, signals: SignalTable) -> float:
-    """Return the weight in force, 0..100; without a usable sample of its signal the rule's `missing`."""
-    if not isinstance(weight, WeightSignal):
-        return weight
-    column = signals.columns.get(weight.signal)
-    if column is None or column.freshness is Freshness.ABSENT or not len(column.values):
-        return weight.missing
-    # A cluster-wide signal holds the same value in every row.
-    value = float(column.values[0])
-    return weight.missing if np.isnan(value) else float(np.interp(value, weight.curve.xs, weight.curve.ys))
-
-
-def rule_scores(score: RuleScore, column: SignalColumn | None, alive: BoolArray) -> FloatArray:
-    """Return what one rule gives to every node.
-
-    A fading signal draws the scores towards neutral, never the weight towards zero: a rule must not lose its
-    say bit by bit. Neutral is the median over all nodes that have a sample, not only the feasible ones, so
-    that a node's score does not depend on who else is looked at. A node whose sample alone has grown too old to be
-    fresh fades alone, and what it once was never lifts it above those that are known.
-
-    Parameters
-    ----------
-    column
-        The signal's column over all rows; None and an absent one mean that no node has a sample.
-    alive
-        bool (n_rows,); tombstones do not enter the median.
-
-    Returns
-    -------
-    float64 (n_rows,), 0..100
-        Never NaN.
-    """
-    if column is None or column.freshness is Freshness.ABSENT:
-        return np.full(len(alive), _missing_score(score, NEUTRAL_SCORE))
-    scores = _on_curve(score.curve, column.expected)
-    missing = np.isnan(scores)
-    confidence, by_row = column.confidence, column.row_confidence
-    # The median costs as much as all the rest; with every node measured and fresh nobody asks for it.
-    needs_neutral = confidence < 1.0 or by_row is not None or bool((missing & alive).any())
-    neutral = _median(scores[_telling(column, alive & ~missing)]) if needs_neutral else NEUTRAL_SCORE
-    if by_row is not None:
-        # Only where it fades: taking neutral off and putting it back may step over 100 by a hair.
-        faded = neutral + by_row * (scores - neutral)
-        np.minimum(faded, neutral, out=faded, where=_is_outdated(column, by_row))
-        np.copyto(scores, faded, where=by_row < 1.0)
-    elif confidence < 1.0:
-        scores -= neutral
-        scores *= confidence
-        scores += neutral
-    np.copyto(scores, _missing_score(score, neutral), where=missing)
-    return scores
-
-
-def _telling(column: SignalColumn, measured: BoolArray) -> BoolArray:
-    """Return bool (n_rows,): the measured nodes that say what is usual, those with the newest samples."""
-    if column.row_lag_s is None:
-        return measured
-    newest: BoolArray = measured & (column.row_lag_s == 0.0)
-    return newest if newest.any() else measured
-
-
-def _is_outdated(column: SignalColumn, confidence: FloatArray) -> BoolArray:
-    """Return bool (n_rows,), True for nodes whose own sample is no longer fresh while others' may be."""
-    outdated: BoolArray = np.zeros(confidence.shape, dtype=np.bool_)
-    return outdated if column.row_lag_s is None else (column.row_lag_s > 0.0) & (confidence < 1.0)
-
-
-def _missing_score(score: RuleScore, neutral: float) -> float:
-    if score.missing is ScoreMissing.NEUTRAL:
-        return neutral
-    return max(score.curve.ys) if score.missing is ScoreMissing.BEST else min(score.curve.ys)
-
-
-def _on_curve(curve: Curve, values: FloatArray) -> FloatArray:
-    """Return float64 of the same shape, NaN where the value is.
-
-    A curve of few points is climbed piece by piece, which is faster than a search for each value.
-    """
-    xs, ys = curve.xs, curve.ys
-    if len(xs) > _FEW_POINTS:
-        return np.interp(values, xs, ys)
-    scores = np.full(values.shape, ys[0])
-    for (x0, y0), (x1, y1) in pairwise(zip(xs, ys, strict=True)):
-        step = values - x0
-        np.maximum(step, 0.0, out=step)
-        np.minimum(step, x1 - x0, out=step)
-        step *= (y1 - y0) / (x1 - x0)
-        scores += step
-    # Rounding may step over an end by a hair, which the framework would refuse.
-    np.maximum(scores, min(ys), out=scores)
-    np.minimum(scores, max(ys), out=scores)
-    return scores
-
-
-def _median(scores: FloatArray) -> float:
-    """Return the median of (n,) without NaN, 50 for none; half the time of np.median, which looks for NaN."""
-    n = len(scores)
-    if n == 0:
-        return NEUTRAL_SCORE
-    half = n // 2
-    parted = np.partition(scores, half)
-    return float(parted[half] if n % 2 else (parted[:half].max() + parted[half]) / 2)
+        compiled_rules(snapshot).follow_scores(snapshot)

@@ -19,7 +19,7 @@ import numpy as np
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.rules import Effect, EffectKind, Signal, Unit, effect_scale
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.pending_load import InflightPods, Question, Workload
+from scheduler.rules.pending_load import PendingPods, PendingQuestion, Workload
 
 MIN_OBSERVATIONS: Final = 3
 _KEPT: Final = 32
@@ -97,8 +97,8 @@ class LearnedEffects:
         quiet, as_of_s = memory.quiet, column.as_of_unix_s
         has_left = nodes.n_pods < quiet.n_pods
         quiet.not_before_s[has_left] = as_of_s + signal.window_s
-        question = Question(name, _ONE_EACH, signal.window_s, as_of_s, {})
-        unseen = snapshot.index(InflightPods).counted(question, nodes.n_rows)
+        question = PendingQuestion(name, _ONE_EACH, signal.window_s, as_of_s, {})
+        unseen = snapshot.index(PendingPods).counted(question, nodes.n_rows)
         is_quiet: BoolArray = (unseen == 0) & (quiet.not_before_s <= as_of_s) & ~np.isnan(column.values) & ~has_left
         grown = np.flatnonzero(is_quiet & (nodes.n_pods > quiet.n_pods) & ~np.isnan(quiet.value))
         for row in grown[:_MAX_ROWS].tolist():

@@ -19,10 +19,10 @@ from scheduler.loop.pages.signals import (
     SignalFigures,
     SignalListing,
     SignalsQuery,
-    Sort,
     VerdictFigures,
 )
 from scheduler.model.signals import Freshness
+from scheduler.rules.shown import Sort
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.resolver import NodeResolver

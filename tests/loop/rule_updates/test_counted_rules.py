@@ -9,8 +9,9 @@ import pytest
 from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.watch_stream import Replaced
 from scheduler.model.pods import PodInfo
+from scheduler.model.rules import Rule
 from scheduler.model.views import NodeView
-from scheduler.rules.built_in import built_in_values
+from scheduler.rules.kinds import reading_of
 from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
@@ -190,7 +191,9 @@ def test_a_pod_that_has_left_counts_within_the_window_though_a_trial_would_not_s
     snapshot = world.cache.snapshot(table, harness.now_s)
     copy = snapshot.detach()
     harness.see(web("there", node="a"), "DELETED")
-    assert built_in_values(signal, web("asking"), copy).tolist() == [1.0, 1.0]
+    column = reading_of(Rule("one-each", "mates"), signal).column(web("asking"), copy)
+    assert column is not None
+    assert column.values.tolist() == [1.0, 1.0]
 
 
 def test_the_page_of_metrics_is_shown_beside_counts_and_label_matches() -> None:

@@ -10,9 +10,10 @@ from scheduler.model.rules import Curve, Effect, EffectKind, Rule, RuleFilter, R
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
-from scheduler.plugins.signals import SignalFilter, rule_scores, scores_of
-from scheduler.rules.pending_load import InflightPods
-from tests.builders import make_node, make_pod
+from scheduler.plugins.signals import SignalFilter
+from scheduler.rules.pending_load import PendingPods
+from scheduler.rules.score import rule_scores
+from tests.builders import compiled, make_node, make_pod
 from tests.plugins.run import refusals
 from tests.worlds import each_seed
 
@@ -25,7 +26,7 @@ AS_OF_S = 1_767_225_600.0
 
 
 def state_of(n: int) -> ClusterState:
-    state = ClusterState(indexes=[InflightPods()])
+    state = ClusterState(indexes=[PendingPods()])
     for i in range(n):
         state.set_node(make_node(f"n{i}", cpu="10"))
     return state
@@ -75,9 +76,12 @@ def test_scores_renewed_row_by_row_are_those_of_all_rows(random: Random) -> None
         column = table.columns["cpu"]
         expected = SignalColumn(SIGNAL, column.values + np.array(load), 0.0)
         assert COOL.score is not None
-        found = scores_of(COOL, None, now)
+        found = compiled(COOL, now).scores(None, now)
         np.testing.assert_allclose(found, rule_scores(COOL.score, expected, now.nodes.alive), atol=1e-9)
         with now.trial() as trial:
             trial.place(make_pod("guest", cpu="2"), row)
-            assert scores_of(COOL, None, now)[row] <= found[row]
-        assert scores_of(COOL, None, Snapshot(state, table, 0.0)).tolist() == found.tolist()
+            assert compiled(COOL, now).scores(None, now)[row] <= found[row]
+        assert (
+            compiled(COOL, Snapshot(state, table, 0.0)).scores(None, Snapshot(state, table, 0.0)).tolist()
+            == found.tolist()
+        )

@@ -26,7 +26,8 @@ from scheduler.model.rules import (
 )
 from scheduler.model.signals import Freshness, SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.signals import SignalFilter, SignalScore, rule_scores, rule_weight
+from scheduler.plugins.signals import SignalFilter, SignalScore
+from scheduler.rules.score import rule_scores, rule_weight
 from tests.builders import make_node, make_pod, snapshot_of
 from tests.plugins.run import raw_scores, refusals
 

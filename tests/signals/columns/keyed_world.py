@@ -14,14 +14,13 @@ from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins.signals import SignalFilter, SignalScore
-from scheduler.rules.reading import read_column
 from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.format.rule_keys import CARDS
-from tests.builders import cluster_of, make_node, make_pod
+from tests.builders import cluster_of, compiled, make_node, make_pod
 from tests.plugins.run import raw_scores, refusals
 from tests.signals.asking.scripted import Clock
 from tests.signals.columns.store_world import crossed
@@ -86,7 +85,9 @@ class Kept:
 
     def values(self, pod: PodInfo, rule: str = "r") -> list[float | None]:
         snapshot = self.snapshot()
-        column = read_column(next(one for one in self.rules.rules if one.name == rule), pod, snapshot)
+        column = compiled(next(one for one in self.rules.rules if one.name == rule), snapshot).reading.column(
+            pod, snapshot
+        )
         assert column is not None
         return [None if math.isnan(value) else value for value in column.values.tolist()]
 
@@ -119,3 +120,7 @@ def cart(node: str, number: int = 0, namespace: str = "default", **fields: Any) 
 
 def over_cards(limits: RuleFilter | None = None, score: RuleScore | None = None) -> Rule:
     return Rule("r", "util", filter=limits, score=score, gpu_resources=CARDS)
+
+
+CARD_SAMPLES = (*cards("a", 10, 20, 95, 96), *cards("b", 91, 99), *cards("c", 50))
+PAIR_SAMPLES = pairs(z1z1=1.0, z1z2=20.0, z2z1=22.0, z2z2=2.0, z3z1=60.0)

@@ -12,9 +12,7 @@ from scheduler.model.rules import Curve, FilterMissing, Rule, RuleFilter, RuleSc
 from scheduler.model.signals import Freshness
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.signals import SignalFilter
-from scheduler.plugins.signals.signal_score import scores_of
-from scheduler.rules.reading import is_valve_open, read_column, read_tripped, read_unmeasured
-from tests.builders import cluster_of, make_node, make_pod
+from tests.builders import cluster_of, compiled, make_node, make_pod
 from tests.signals.columns.store_world import World, rules_of
 
 NODES = [make_node(name) for name in "abc"]
@@ -32,7 +30,7 @@ def snapshot(world: World) -> Snapshot:
 
 
 def freshness(rule: Rule, at: Snapshot) -> Freshness:
-    column = read_column(rule, POD, at)
+    column = compiled(rule, at).reading.column(POD, at)
     assert column is not None
     return column.freshness
 
@@ -54,7 +52,7 @@ def test_it_ends_earlier_and_no_other_does(age_s: float, hasty: Freshness, patie
 
     assert (freshness(HASTY, at), freshness(PATIENT, at)) == (hasty, patient)
     for rule, state in ((HASTY, hasty), (PATIENT, patient)):
-        tripped = read_tripped(rule, POD, at)
+        tripped = compiled(rule, at).reading.tripped(POD, at)
         assert (None if tripped is None else tripped.tolist()) == (
             None if state is Freshness.ABSENT else [True, False, False]
         )
@@ -67,8 +65,8 @@ def test_it_fades_faster() -> None:
     world.clock.now_s += 35.0
     at = snapshot(world)
 
-    assert scores_of(HASTY, POD, at).tolist() == pytest.approx([25.0, 50.0, 75.0])
-    assert scores_of(PATIENT, POD, at).tolist() == pytest.approx([50 - 50 * 25 / 30, 50.0, 50 + 50 * 25 / 30])
+    assert compiled(HASTY, at).scores(POD, at).tolist() == pytest.approx([25.0, 50.0, 75.0])
+    assert compiled(PATIENT, at).scores(POD, at).tolist() == pytest.approx([50 - 50 * 25 / 30, 50.0, 50 + 50 * 25 / 30])
 
 
 def test_while_all_is_fresh_nothing_is_made_anew() -> None:
@@ -76,8 +74,8 @@ def test_while_all_is_fresh_nothing_is_made_anew() -> None:
     world.publish({"a": 1.0, "b": 0.5, "c": 0.0})
     at = snapshot(world)
 
-    assert read_column(HASTY, POD, at) is at.signals.columns["cpu"]
-    assert read_tripped(HASTY, POD, at) is at.signals.tripped["hasty"]
+    assert compiled(HASTY, at).reading.column(POD, at) is at.signals.columns["cpu"]
+    assert compiled(HASTY, at).reading.tripped(POD, at) is at.signals.tripped["hasty"]
 
 
 def test_a_node_whose_own_sample_is_old_misses_earlier() -> None:
@@ -88,10 +86,10 @@ def test_a_node_whose_own_sample_is_old_misses_earlier() -> None:
     at = snapshot(world)
 
     for rule, tripped in ((strict, [False, True, False]), (PATIENT, [True, True, False])):
-        found = read_tripped(rule, POD, at)
+        found = compiled(rule, at).reading.tripped(POD, at)
         assert found is not None
         assert found.tolist() == tripped
-    unmeasured = read_unmeasured(strict, POD, at)
+    unmeasured = compiled(strict, at).reading.unmeasured(POD, at)
     assert unmeasured is not None
     assert unmeasured.tolist() == [True, False, False]
 
@@ -100,11 +98,11 @@ def test_what_it_misses_it_refuses_where_it_says_so_and_the_valve_counts_that() 
     strict = replace(HASTY, filter=RuleFilter(max=0.8, missing=FilterMissing.REJECT, valve=0.5))
     world = world_of(strict)
     world.publish({"a": 0.9, "b": 0.5, "c": 0.1})
-    assert not is_valve_open(strict, POD, snapshot(world))
+    assert not compiled(strict, snapshot(world)).reading.is_valve_open(POD, snapshot(world))
     world.clock.now_s += 41.0
     at = snapshot(world)
 
-    assert is_valve_open(strict, POD, at)
+    assert compiled(strict, at).reading.is_valve_open(POD, at)
     without = replace(strict, filter=RuleFilter(max=0.8, missing=FilterMissing.REJECT))
     world.store.set_rules(rules_of(without, generation=2))
     assert refused(snapshot(world)) == [True, True, True]

@@ -1,4 +1,4 @@
-"""What built-in signals read, compared with a plain loop over nodes and Pods; what label matches refuse."""
+"""What built-in signals read, compared with a plain loop over nodes and Pods."""
 
 from __future__ import annotations
 
@@ -7,12 +7,22 @@ from random import Random
 
 import pytest
 
-from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Signal, Unit
+from scheduler.model.arrays import FloatArray
+from scheduler.model.pods import PodInfo
+from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Rule, Signal, Unit
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.examples.team_nodes import TEAM
-from scheduler.rules.built_in import built_in_values, label_mismatch
+from scheduler.rules.counts import BuiltInReading
+from scheduler.rules.kinds import reading_of
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod, pod_of
 from tests.worlds import each_seed, random_world
+
+
+def built_in_values(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
+    reading = reading_of(Rule("reads it", signal.name), signal)
+    assert isinstance(reading, BuiltInReading)
+    return reading.values(pod, snapshot)
+
 
 ZONES = ("a", "a", "b", "", "b")
 GIB = 2**30
@@ -137,27 +147,3 @@ def test_counts_are_those_of_a_plain_loop(random: Random) -> None:
     for row, zone in enumerate(zones):
         summed = sum(n for n, other in zip(alike, zones, strict=True) if other == zone)
         assert math.isnan(by_zone[row]) if zone is None else by_zone[row] == summed
-
-
-@pytest.mark.parametrize(
-    ("wanted", "expected"),
-    [
-        pytest.param("red", [False, True, True], id="the value of one node"),
-        pytest.param("green", [True, True, True], id="a value that no node has"),
-        pytest.param("", [True, True, True], id="an empty value is a value"),
-        pytest.param(None, None, id="a Pod without the label"),
-    ],
-)
-def test_a_label_match_refuses_other_values_and_none(wanted: str | None, expected: list[bool] | None) -> None:
-    nodes = [make_node("a", labels={"own": "red"}), make_node("b", labels={"own": "blue"}), make_node("c")]
-    snapshot = Snapshot(cluster_of(nodes), NO_SIGNALS, 0.0)
-
-    mismatch = label_mismatch(wanted, "own", snapshot.nodes)
-
-    assert (None if mismatch is None else mismatch.tolist()) == expected
-
-
-def test_a_label_that_no_node_has_is_matched_by_none() -> None:
-    mismatch = label_mismatch("red", "nowhere", Snapshot(cluster_of([make_node("a")]), NO_SIGNALS, 0.0).nodes)
-    assert mismatch is not None
-    assert mismatch.tolist() == [True]
