@@ -18,6 +18,16 @@ def test_the_same_sources_are_computed_once_and_others_anew() -> None:
     assert memo.get("other", (column,), compute) == 3
 
 
+def test_one_other_source_among_several_is_enough() -> None:
+    memo, column, other = Memo(), np.zeros(3), np.zeros(3)
+    memo.get("k", (column, other), lambda: 1)
+
+    assert memo.get("k", (column, other), lambda: 2) == 1
+    assert memo.get("k", (column, other.copy()), lambda: 2) == 2
+    assert memo.get("k", (column.copy(), other), lambda: 3) == 3
+    assert memo.get("k", (column,), lambda: 4) == 4
+
+
 def test_it_is_bounded() -> None:
     memo, column = Memo(capacity=8), np.zeros(1)
     for key in range(1_000):

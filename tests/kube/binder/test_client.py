@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from scheduler.kube.credentials import Credentials, Token, token_from_file
 from tests.kube.binder.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, STATUS_PATH, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, cuts, hangs, pod, raw, replies, resets, status
+from tests.support.clocks import OwnTime
 from tests.support.waiting import wait_until
 
 CONFLICT = replies(409, status(409, "Conflict", 'pod a is already assigned to node "n?"'))
@@ -198,7 +200,7 @@ def test_a_rotated_token_is_handed_over_before_anyone_refuses_the_old_one(
     assert running.bind().outcome == "bound"
     (tmp_path / "new").symlink_to("B")
     (tmp_path / "new").rename(tmp_path / "..data")
-    time.sleep(0.5)
+    OwnTime([os.getpid(), running.binder.pid]).sleep(0.5)
     assert running.bind().outcome == "bound"
     assert [one.headers["Authorization"] for one in server.of("POST", BIND_PATH)] == ["Bearer A", "Bearer B"]
 
