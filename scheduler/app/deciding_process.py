@@ -65,7 +65,10 @@ class DecidingProcess:
         task = self._shared.get(page.query)
         if task is None or (task.done() and time.monotonic() >= self._shared_until_s.get(page.query, 0.0)):
             task = self._shared[page.query] = asyncio.ensure_future(self._filled(page))
-        return await asyncio.shield(task)
+        filled = await asyncio.shield(task)
+        if not filled.shared_s and self._shared.get(page.query) is task:
+            del self._shared[page.query]  # it may be 100 MB
+        return filled
 
     async def _filled(self, page: AnsweredPage[Any, Body]) -> AnsweredPage[Any, Body]:
         if isinstance(page.query, ListingQuery):
