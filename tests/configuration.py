@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from scheduler.errors import ConfigError
-from scheduler.settings.load import FlagValue, load
+from scheduler.settings.load import load
+from scheduler.settings.sources import FlagValue
 
 HEAD = "apiVersion: vane.dev/v1\nkind: VaneConfiguration\n"
 

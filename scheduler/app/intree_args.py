@@ -11,11 +11,11 @@ from msgspec import inspect
 
 from scheduler.errors import ConfigError
 from scheduler.framework.intree_args import INTREE_ARGS, InTreeArgs
-from scheduler.settings.document import Location, dotted
 from scheduler.settings.scheduler import API_VERSION, PluginConfig
+from scheduler.strict_yaml.document import Location
+from scheduler.strict_yaml.report import unknown_field
 
 _AT: Final = re.compile(r" - at `\$(.*)`$")
-_UNKNOWN: Final = re.compile(r"unknown field `(.*)`$")
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
@@ -43,7 +43,7 @@ def read_intree_args(name: str, config: PluginConfig) -> InTreeArgs:
     args: InTreeArgs = _converted(known, kind, config, problems)
     if not problems:
         args = args.completed()
-        problems += [f"{place_of(config, way)}: {message}" for way, message in args.mistakes()]
+        problems += [f"{config.places.of(way)}: {message}" for way, message in args.mistakes()]
     if problems:
         raise ArgumentMistakes(problems)
     return args
@@ -52,20 +52,9 @@ def read_intree_args(name: str, config: PluginConfig) -> InTreeArgs:
 def location_of(error: msgspec.ValidationError) -> tuple[Location, str]:
     """Return the way that msgspec's message ends with, as in ` - at `$.pods.items[0]``, and the message without it."""
     text = str(error)
-    path, told = _AT.search(text), _AT.sub("", text)
-    steps: list[str | int] = []
-    for field, number in _STEP.findall(path[1]) if path else ():
-        steps.append(field if field else int(number))
-    unknown = _UNKNOWN.search(told)
-    return (*steps, unknown[1]) if unknown else tuple(steps), told
-
-
-def place_of(config: PluginConfig, at: Location) -> str:
-    """Return file, line, column and path; of what is missing, the spot of what it should stand in."""
-    known = next(at[:length] for length in range(len(at), -1, -1) if at[:length] in config.places)
-    rest = at[len(known) :]
-    separator = "." if rest and isinstance(rest[0], str) else ""
-    return f"{config.places[known]}{separator}{dotted(rest)}"
+    path = _AT.search(text)
+    steps = _STEP.findall(path[1]) if path else ()
+    return tuple(field if field else int(number) for field, number in steps), _AT.sub("", text)
 
 
 def _type_problems(name: str, given: dict[str, Any], config: PluginConfig) -> Iterator[str]:
@@ -73,7 +62,7 @@ def _type_problems(name: str, given: dict[str, Any], config: PluginConfig) -> It
     for field, expected in (("apiVersion", API_VERSION), ("kind", f"{name}Args")):
         stated = given.pop(field, None)
         if stated not in (None, "", expected):
-            yield f"{place_of(config, (field,))}: must be {expected}, got {stated!r}. Write it, or drop the line"
+            yield f"{config.places.of((field,))}: must be {expected}, got {stated!r}. Write it, or drop the line"
 
 
 def _known(value: Any, kind: inspect.Type, at: Location, config: PluginConfig, problems: list[str]) -> Any:
@@ -88,8 +77,7 @@ def _known(value: Any, kind: inspect.Type, at: Location, config: PluginConfig, p
         return value
     fields = {field.encode_name: field.type for field in kind.fields}
     for name in value.keys() - fields.keys():
-        advice = f"no such field, got {name!r}. Fields here: {', '.join(fields)}"
-        problems.append(f"{place_of(config, (*at, name))}: {advice}")
+        problems.append(f"{config.places.of_name((*at, name))}: {unknown_field(name, fields)}")
     return {
         name: _known(value[name], fields[name], (*at, name), config, problems)
         for name in value
@@ -103,7 +91,7 @@ def _converted(value: Mapping[str, Any], kind: type[InTreeArgs], config: PluginC
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             at, told = location_of(error)
-            problems.append(f"{place_of(config, at)}: {told}. Write another value")
+            problems.append(f"{config.places.of(at)}: {told}. Write another value")
             _take_out(value, at)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
 
-from scheduler.app.intree_args import location_of, place_of, read_intree_args
+from scheduler.app.intree_args import location_of, read_intree_args
 from scheduler.app.plugin_sources import told
 from scheduler.errors import ConfigError
 from scheduler.framework.events import EventInterest
@@ -14,6 +16,9 @@ from scheduler.framework.index import Index
 from scheduler.framework.intree_args import INTREE_ARGS, InTreeArgs
 from scheduler.framework.plugin import BindPlugin, Plugin
 from scheduler.settings.scheduler import PluginConfig
+from scheduler.strict_yaml.report import did_you_mean
+
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
 
 
 def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clusters: frozenset[str]) -> Plugin:
@@ -36,11 +41,11 @@ def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clu
     name = kind.__name__
     if kind.Args is None:
         if config is not None and config.args:
-            raise ConfigError(f"{config.places[()]}: {name} takes no arguments. Drop them")
+            raise ConfigError(f"{config.places.of(())}: {name} takes no arguments. Drop them")
         arguments: tuple[Any, ...] = ()
     else:
         arguments = (_converted(kind, kind.Args, config, place),)
-    where = place if config is None else config.places[()]
+    where = place if config is None else config.places.of(())
     try:
         plugin = kind(*arguments)
         _check_declared(plugin)
@@ -79,8 +84,17 @@ def _converted(kind: type[Plugin], args: Any, config: PluginConfig | None, place
         if config is None:
             message = f"{name} needs arguments: {error}. Write them in pluginConfig"
             raise ConfigError(f"{place}: {message}; they are: {', '.join(known)}") from error
-        at, message = location_of(error)
-        raise ConfigError(f"{place_of(config, at)}: {message}. Arguments of {name}: {', '.join(known)}") from error
+        raise ConfigError(f"{_mistake(error, config, known)}. Arguments of {name}: {', '.join(known)}") from error
+
+
+def _mistake(error: msgspec.ValidationError, config: PluginConfig, known: Sequence[str]) -> str:
+    """Return place and words of what msgspec has refused."""
+    at, message = location_of(error)
+    unknown = _UNKNOWN.fullmatch(message)
+    if unknown is None:
+        return f"{config.places.of(at)}: {message}"
+    close = "" if at else did_you_mean(unknown[1], known)
+    return f"{config.places.of_name((*at, unknown[1]))}: unknown field, got {unknown[1]!r}{close}"
 
 
 def _check_declared(plugin: Plugin) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint
@@ -11,6 +10,7 @@ from typing import Any, Final
 from scheduler.errors import ConfigError
 from scheduler.framework.plugin import Plugin
 from scheduler.plugins import DEFAULT_CHAIN, OPTIONAL
+from scheduler.strict_yaml.report import did_you_mean
 
 GROUP: Final = "vane.plugins"
 """The entry point group in which an installed package offers its plugins."""
@@ -83,10 +83,9 @@ class PluginSources:
             return _checked(name, _imported(name))
         if name in NOT_BUILT:
             raise ConfigError(f"{name} of kube-scheduler: not built yet. Drop it")
-        near = difflib.get_close_matches(name, [*OURS, *self._installed], 1)
-        hint = f" (is it {near[0]}?)" if near else ""
+        close = did_you_mean(name, [*OURS, *self._installed])
         raise ConfigError(
-            f"no such plugin, got {name!r}{hint}. Write a name of Vane's, one that an installed package offers in the"
+            f"no such plugin, got {name!r}{close}. Write a name of Vane's, one that an installed package offers in the"
             f" entry point group {GROUP}, or an import path as package.module:Class"
         )
 
@@ -111,9 +110,8 @@ def _imported(path: str) -> Any:
     except (Exception, SystemExit) as error:  # a third party's code, and the user is to know which
         raise ConfigError(f"cannot be imported: {module_name} raised {told(error)}. Mend it") from error
     if not hasattr(module, attribute):
-        near = difflib.get_close_matches(attribute, vars(module), 1)
-        hint = f" (is it {near[0]}?)" if near else ""
-        raise ConfigError(f"cannot be imported: module {module_name} has no {attribute!r}{hint}. Write a class of it")
+        close = did_you_mean(attribute, vars(module))
+        raise ConfigError(f"cannot be imported: module {module_name} has no {attribute!r}{close}. Write a class of it")
     return getattr(module, attribute)
 
 

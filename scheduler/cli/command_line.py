@@ -74,8 +74,9 @@ def settings_of(given: Mapping[str, Any], around: Surroundings) -> Settings:
 
 def add_options(parser: Parser, is_wanted: Callable[[Option], bool]) -> None:
     """Add --config and the settings that are wanted."""
-    from scheduler.settings.load import CONFIG_FLAG, CONFIG_VARIABLE, description_of
-    from scheduler.settings.options import OPTIONS, Take
+    from scheduler.settings.load import description_of
+    from scheduler.settings.options import OPTIONS, OptionType
+    from scheduler.settings.sources import CONFIG_FLAG, CONFIG_VARIABLE
 
     parser.add_argument(
         f"--{CONFIG_FLAG}",
@@ -95,7 +96,7 @@ def add_options(parser: Parser, is_wanted: Callable[[Option], bool]) -> None:
             notes.append(f"default {'true' if default is True else default}")
         described = f"{text} ({', '.join(notes)})".replace("%", "%%")
         dest = option.flag.replace("-", "_")
-        if option.take is Take.SWITCH:
+        if option.type is OptionType.SWITCH:
             parser.add_argument(*names, dest=dest, nargs="?", const="true", metavar="true|false", help=described)
         else:
             action = "append" if option.repeatable else "store"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 
-class Take(enum.Enum):
+class OptionType(enum.Enum):
     """How a flag or variable is written."""
 
     TEXT = "text"
@@ -26,7 +26,7 @@ class Option:
 
     flag: str
     path: tuple[str, ...]
-    take: Take
+    type: OptionType
     expects: str
     example: str
     metavar: str = ""
@@ -37,30 +37,30 @@ class Option:
 
     @property
     def repeatable(self) -> bool:
-        return self.take in (Take.PATHS, Take.PAIRS, Take.NAMED_PATHS)
+        return self.type in (OptionType.PATHS, OptionType.PAIRS, OptionType.NAMED_PATHS)
 
     @property
     def secret(self) -> bool:
-        return self.take is Take.PAIRS
+        return self.type is OptionType.PAIRS
 
 
 _DURATION: Final = "a duration with units as in 1m30s"
 
 OPTIONS: Final = (
-    Option("kubeconfig", ("kubeconfig",), Take.PATH, "a path", "/etc/vane/kubeconfig", "FILE"),
+    Option("kubeconfig", ("kubeconfig",), OptionType.PATH, "a path", "/etc/vane/kubeconfig", "FILE"),
     Option(
         "cluster",
         ("clusters",),
-        Take.NAMED_PATHS,
+        OptionType.NAMED_PATHS,
         "names of clusters (small letters, digits, - and .), each once, with the paths of their kubeconfig files",
         "edge=/etc/vane/edge.kubeconfig",
         "NAME=FILE",
     ),
-    Option("rules", ("rules",), Take.PATHS, "a list of paths", "/etc/vane/rules", "PATH"),
+    Option("rules", ("rules",), OptionType.PATHS, "a list of paths", "/etc/vane/rules", "PATH"),
     Option(
         "prometheus",
         ("prometheus", "url"),
-        Take.TEXT,
+        OptionType.TEXT,
         "an http or https URL without user, query and fragment",
         "http://prometheus.monitoring:9090",
         "URL",
@@ -68,23 +68,37 @@ OPTIONS: Final = (
     Option(
         "prometheus-flavor",
         ("prometheus", "flavor"),
-        Take.TEXT,
+        OptionType.TEXT,
         "prometheus, thanos, mimir or victoriametrics",
         "thanos",
         "FLAVOR",
     ),
-    Option("prometheus-token-file", ("prometheus", "tokenFile"), Take.PATH, "a path", "/var/run/secrets/token", "FILE"),
-    Option("prometheus-username", ("prometheus", "username"), Take.TEXT, "a name without colon", "vane", "USER"),
     Option(
-        "prometheus-password-file", ("prometheus", "passwordFile"), Take.PATH, "a path", "/etc/vane/password", "FILE"
+        "prometheus-token-file",
+        ("prometheus", "tokenFile"),
+        OptionType.PATH,
+        "a path",
+        "/var/run/secrets/token",
+        "FILE",
     ),
-    Option("prometheus-cert-file", ("prometheus", "certFile"), Take.PATH, "a path", "/etc/vane/client.crt", "FILE"),
-    Option("prometheus-key-file", ("prometheus", "keyFile"), Take.PATH, "a path", "/etc/vane/client.key", "FILE"),
-    Option("prometheus-ca-file", ("prometheus", "caFile"), Take.PATH, "a path", "/etc/vane/ca.crt", "FILE"),
+    Option("prometheus-username", ("prometheus", "username"), OptionType.TEXT, "a name without colon", "vane", "USER"),
+    Option(
+        "prometheus-password-file",
+        ("prometheus", "passwordFile"),
+        OptionType.PATH,
+        "a path",
+        "/etc/vane/password",
+        "FILE",
+    ),
+    Option(
+        "prometheus-cert-file", ("prometheus", "certFile"), OptionType.PATH, "a path", "/etc/vane/client.crt", "FILE"
+    ),
+    Option("prometheus-key-file", ("prometheus", "keyFile"), OptionType.PATH, "a path", "/etc/vane/client.key", "FILE"),
+    Option("prometheus-ca-file", ("prometheus", "caFile"), OptionType.PATH, "a path", "/etc/vane/ca.crt", "FILE"),
     Option(
         "prometheus-header",
         ("prometheus", "headers"),
-        Take.PAIRS,
+        OptionType.PAIRS,
         "header names with their values as text",
         "X-Scope-OrgID=shop",
         "NAME=VALUE",
@@ -92,7 +106,7 @@ OPTIONS: Final = (
     Option(
         "prometheus-max-series",
         ("prometheus", "maxSeries"),
-        Take.NUMBER,
+        OptionType.NUMBER,
         "a whole number from 1 to 10000000",
         "100000",
         "N",
@@ -100,17 +114,17 @@ OPTIONS: Final = (
     Option(
         "prometheus-max-bytes",
         ("prometheus", "maxBytes"),
-        Take.NUMBER,
+        OptionType.NUMBER,
         "a whole number from 1024 to 4294967296",
         "67108864",
         "N",
     ),
-    Option("scheduler-name", ("schedulerName",), Take.TEXT, "1 to 253 characters without spaces", "vane", "NAME"),
-    Option("leader-elect", ("leaderElection", "leaderElect"), Take.SWITCH, "true or false", "false"),
+    Option("scheduler-name", ("schedulerName",), OptionType.TEXT, "1 to 253 characters without spaces", "vane", "NAME"),
+    Option("leader-elect", ("leaderElection", "leaderElect"), OptionType.SWITCH, "true or false", "false"),
     Option(
         "leader-elect-lease-duration",
         ("leaderElection", "leaseDuration"),
-        Take.DURATION,
+        OptionType.DURATION,
         f"{_DURATION}, at least 1s",
         "15s",
         "DURATION",
@@ -118,7 +132,7 @@ OPTIONS: Final = (
     Option(
         "leader-elect-renew-deadline",
         ("leaderElection", "renewDeadline"),
-        Take.DURATION,
+        OptionType.DURATION,
         f"{_DURATION}, above 0",
         "10s",
         "DURATION",
@@ -126,16 +140,18 @@ OPTIONS: Final = (
     Option(
         "leader-elect-retry-period",
         ("leaderElection", "retryPeriod"),
-        Take.DURATION,
+        OptionType.DURATION,
         f"{_DURATION}, above 0",
         "2s",
         "DURATION",
     ),
-    Option("leader-elect-resource-lock", ("leaderElection", "resourceLock"), Take.TEXT, "leases", "leases", "leases"),
+    Option(
+        "leader-elect-resource-lock", ("leaderElection", "resourceLock"), OptionType.TEXT, "leases", "leases", "leases"
+    ),
     Option(
         "leader-elect-resource-name",
         ("leaderElection", "resourceName"),
-        Take.TEXT,
+        OptionType.TEXT,
         "the name of a Lease (small letters, digits, - and .)",
         "vane",
         "NAME",
@@ -143,16 +159,29 @@ OPTIONS: Final = (
     Option(
         "leader-elect-resource-namespace",
         ("leaderElection", "resourceNamespace"),
-        Take.TEXT,
+        OptionType.TEXT,
         "the name of a namespace (small letters, digits and -)",
         "kube-system",
         "NAME",
     ),
-    Option("secure-port", ("serving", "securePort"), Take.NUMBER, "a whole number from 0 to 65535", "10259", "PORT"),
-    Option("bind-address", ("serving", "bindAddress"), Take.TEXT, "an IP address or localhost", "127.0.0.1", "ADDRESS"),
-    Option("tls-cert-file", ("serving", "tlsCertFile"), Take.PATH, "a path", "/etc/vane/tls.crt", "FILE"),
-    Option("tls-private-key-file", ("serving", "tlsPrivateKeyFile"), Take.PATH, "a path", "/etc/vane/tls.key", "FILE"),
-    Option("unauthenticated-metrics", ("serving", "unauthenticatedMetrics"), Take.SWITCH, "true or false", "true"),
-    Option("logging-format", ("logging", "format"), Take.TEXT, "text or json", "json", "text|json"),
-    Option("verbosity", ("logging", "verbosity"), Take.NUMBER, "a whole number from 0 to 10", "4", "N"),
+    Option(
+        "secure-port", ("serving", "securePort"), OptionType.NUMBER, "a whole number from 0 to 65535", "10259", "PORT"
+    ),
+    Option(
+        "bind-address",
+        ("serving", "bindAddress"),
+        OptionType.TEXT,
+        "an IP address or localhost",
+        "127.0.0.1",
+        "ADDRESS",
+    ),
+    Option("tls-cert-file", ("serving", "tlsCertFile"), OptionType.PATH, "a path", "/etc/vane/tls.crt", "FILE"),
+    Option(
+        "tls-private-key-file", ("serving", "tlsPrivateKeyFile"), OptionType.PATH, "a path", "/etc/vane/tls.key", "FILE"
+    ),
+    Option(
+        "unauthenticated-metrics", ("serving", "unauthenticatedMetrics"), OptionType.SWITCH, "true or false", "true"
+    ),
+    Option("logging-format", ("logging", "format"), OptionType.TEXT, "text or json", "json", "text|json"),
+    Option("verbosity", ("logging", "verbosity"), OptionType.NUMBER, "a whole number from 0 to 10", "4", "N"),
 )

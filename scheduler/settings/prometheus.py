@@ -9,8 +9,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictInt
 
-from scheduler.settings.document import Location
 from scheduler.settings.values import AnyPath, DnsLabel, Group, Headers, HttpUrl, UserName
+from scheduler.strict_yaml.document import Location
 
 SERVERS: Final = ("prometheus", "servers")
 PATHS: Final = ("tokenFile", "passwordFile", "certFile", "keyFile", "caFile")

@@ -1,4 +1,4 @@
-"""The settings of one run as `settings_load` makes them: immutable, and picklable for the other processes."""
+"""The settings of one run as `load` makes them: immutable, and picklable for the other processes."""
 
 from __future__ import annotations
 
@@ -118,5 +118,5 @@ class Settings(BaseSettings):
     def settings_customise_sources(
         cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, *_: object, **__: object
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read nothing that was not handed in: `settings_load.load` names its sources."""
+        """Read nothing that was not handed in: `load` names its sources."""
         return (init_settings,)

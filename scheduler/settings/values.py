@@ -44,7 +44,9 @@ def _as_path(value: object) -> object:
     return Path(value).expanduser() if isinstance(value, str) else value
 
 
-def _as_http_url(url: str) -> str:
+def _as_http_url(url: object) -> str:
+    if not isinstance(url, str):
+        raise ValueError(url)
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise ValueError(url)
@@ -52,7 +54,9 @@ def _as_http_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _as_address(text: str) -> str:
+def _as_address(text: object) -> str:
+    if not isinstance(text, str):
+        raise ValueError(text)  # Python takes whole numbers for addresses, too
     return text if text == "localhost" else str(ipaddress.ip_address(text))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduler.strict_yaml.nodes import BrokenNode, YamlMapping, YamlNode, YamlScalar, YamlSequence
+from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, is_broken
 from scheduler.strict_yaml.report import Scope, got
 
 Location = tuple[str | int, ...]
@@ -50,7 +50,10 @@ class Document:
 
 
 def read_plain(node: YamlNode, scope: Scope) -> Document:
-    """Return a node as plain data; a scalar that has no value is reported, and becomes text."""
+    """Return a node as plain data; a scalar that has no value is reported, and becomes text.
+
+    What has been reported already is left out of a mapping, and None in a list.
+    """
     walk = _Walk(scope)
     value = walk.plain(node, scope, ())
     return Document(value, Places(scope.label, walk.values, walk.names))
@@ -73,8 +76,10 @@ class _Walk:
         if isinstance(node, YamlSequence):
             return [self.plain(item, scope.item(i), (*at, i)) for i, item in enumerate(node.items)]
         if isinstance(node, YamlMapping):
-            return {key.value: self._field(key, value, scope, at) for key, value in node.entries}
-        return None if isinstance(node, BrokenNode) else _scalar(node, scope)
+            return {
+                key.value: self._field(key, value, scope, at) for key, value in node.entries if not is_broken(value)
+            }
+        return _scalar(node, scope)
 
     def _field(self, key: YamlScalar, value: YamlNode, scope: Scope, at: Location) -> Any:
         self.names[*at, key.value] = scope.where(key)

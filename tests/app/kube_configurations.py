@@ -74,7 +74,7 @@ CASES: Final[dict[str, Case]] = {
     "a number of base 16": Case("podMaxBackoffSeconds: 0x20\n"),
     "a backoff beyond int64": Case("podMaxBackoffSeconds: 9223372036854775808\n"),
     "an alias": Case(
-        "parallelism: &a 4\npercentageOfNodesToScore: *a\n", "must be YAML, got an alias, to be written out"
+        "parallelism: &a 4\npercentageOfNodesToScore: *a\n", "an alias, got '*a'. Write the value itself here"
     ),
     "a switch in words": Case("enableProfiling: yes\n"),
     "an extender that is none": Case("extenders: 1\n"),

@@ -116,7 +116,7 @@ def test_a_cluster_that_a_plugin_binds_at_must_be_known(acme: ThirdParty) -> Non
     assert names(acme.build(block, cluster=["edge=/k"])["vane"].bind) == ["Far", "DefaultBinder"]
     block = PROFILE + "      plugins: {bind: {enabled: [{name: 'acme:Far'}]}}\n"
     assert acme.problems(block, cluster=["other=/k"]) == [
-        "6:35: scheduler.profiles[0].plugins.bind.enabled[0].name: Far names the cluster 'edge', and there is none of"
+        "6:41: scheduler.profiles[0].plugins.bind.enabled[0].name: Far names the cluster 'edge', and there is none of"
         " this name. Write one of the setting clusters (other), or add it there"
     ]
 
@@ -124,7 +124,7 @@ def test_a_cluster_that_a_plugin_binds_at_must_be_known(acme: ThirdParty) -> Non
 def test_what_binds_elsewhere_must_be_asked_before_the_plugin_that_takes_every_pod(acme: ThirdParty) -> None:
     block = PROFILE + "      plugins: {multiPoint: {enabled: [{name: 'acme:Far'}]}}\n"
     assert acme.problems(block, cluster=["edge=/k"]) == [
-        "6:41: scheduler.profiles[0].plugins.multiPoint.enabled[0].name: Far binds in another cluster, and stands"
+        "6:47: scheduler.profiles[0].plugins.multiPoint.enabled[0].name: Far binds in another cluster, and stands"
         " behind DefaultBinder, which takes every Pod. Disable DefaultBinder, and enable it again after Far for the"
         " Pods that Far leaves"
     ]

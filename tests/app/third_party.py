@@ -12,8 +12,9 @@ import pytest
 from scheduler.app.profiles import build_profiles
 from scheduler.errors import ConfigError
 from scheduler.framework.profile import Profile
-from scheduler.settings.load import FlagValue, load
+from scheduler.settings.load import load
 from scheduler.settings.settings import Settings
+from scheduler.settings.sources import FlagValue
 from tests.configuration import write
 
 PROFILE = "scheduler:\n  profiles:\n    - schedulerName: vane\n"

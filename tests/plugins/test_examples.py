@@ -66,9 +66,9 @@ def test_both_place_a_pod_from_a_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
-        ("worst: 10, best: ten", r":13:55: .*args\.best: Expected `float`, got `str`"),
-        ("worst: 10, best: 10", r":13:11: .*args: worst and best: got 10 and 10\. Write two different numbers"),
-        ("worst: 10, best: .nan", r":13:11: .*args: worst and best: got 10 and nan\. Write two different numbers"),
+        ("worst: 10, best: ten", r":13:61: .*args\.best: Expected `float`, got `str`"),
+        ("worst: 10, best: 10", r":13:17: .*args: worst and best: got 10 and 10\. Write two different numbers"),
+        ("worst: 10, best: .nan", r":13:17: .*args: worst and best: got 10 and nan\. Write two different numbers"),
     ],
 )
 def test_arguments_of_the_example_are_checked(tmp_path: Path, args: str, expected: str) -> None:

@@ -103,6 +103,6 @@ def test_a_wrong_plugin_ends_the_command_with_1_and_its_place(folder: Path) -> N
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(
-        "vane.yaml:9:16: scheduler.profiles[0].plugins.multiPoint.enabled[0].name: cannot be imported: module acme has"
+        "vane.yaml:9:22: scheduler.profiles[0].plugins.multiPoint.enabled[0].name: cannot be imported: module acme has"
         " no 'ManyPods'"
     )

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.settings.load import FlagValue, load
+from scheduler.settings.load import load
+from scheduler.settings.sources import FlagValue
 from tests.configuration import message, write
 
 
@@ -104,12 +105,14 @@ def test_a_wrong_cluster_is_explained(given: list[str]) -> None:
 
 def test_a_wrong_cluster_of_the_file_has_a_place(tmp_path: Path) -> None:
     config = write(tmp_path, "clusters:\n  a_b: x\n")
-    assert message({"config": config}).startswith(f"{config}:3:1: clusters: must be names of clusters")
+    assert message({"config": config}).startswith(f"{config}:4:3: clusters: must be names of clusters")
     config = write(tmp_path, "clusters: [a]\nleaderElection: {leaseDuration: 15, leaderElects: true}\n")
     assert message({"config": config}).splitlines()[1:] == [
-        f"{config}:3:1: clusters: must be names of clusters (small letters, digits, - and .), each once, with the"
+        f"{config}:3:11: clusters: must be names of clusters (small letters, digits, - and .), each once, with the"
         " paths of their kubeconfig files, got ['a']. Write for example edge=/etc/vane/edge.kubeconfig",
-        f"{config}:4:18: leaderElection.leaseDuration: must be a duration with units as in 1m30s, at least 1s, got 15."
+        f"{config}:4:33: leaderElection.leaseDuration: must be a duration with units as in 1m30s, at least 1s, got 15."
         " Write for example 15s",
-        f"{config}:4:37: leaderElection.leaderElects: no such field, got 'leaderElects'. Write leaderElect",
+        f"{config}:4:37: leaderElection: unknown field, got 'leaderElects' (did you mean \"leaderElect\"?)."
+        " Write one of: leaderElect, leaseDuration, renewDeadline, retryPeriod, resourceLock, resourceName,"
+        " resourceNamespace",
     ]

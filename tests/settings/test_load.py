@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from scheduler.settings.load import FlagValue, description_of, load
+from scheduler.settings.load import description_of, load
 from scheduler.settings.options import OPTIONS
 from scheduler.settings.prometheus import PrometheusSettings
 from scheduler.settings.settings import ServingSettings, Settings
+from scheduler.settings.sources import FlagValue
 from tests.configuration import message, write
 
 
@@ -200,30 +201,36 @@ def test_all_problems_of_all_sources_come_at_once(tmp_path: Path) -> None:
         "6 problems in the settings:",
         "VANE_PROMETHEUS_URL: no such variable. Write VANE_PROMETHEUS, or drop it",
         f"{config}:4:12: rules[1]: must be a list of paths, got 7. Write for example /etc/vane/rules",
-        f"{config}:5:14: prometheus.tokenfile: no such field, got 'tokenfile'. Write tokenFile",
+        f"{config}:5:14: prometheus: unknown field, got 'tokenfile' (did you mean \"tokenFile\"?). Write one of: url,"
+        " flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, maxSeries, maxBytes, servers",
         "--secure-port: must be a whole number from 0 to 65535, got -1. Write for example 10259",
-        f"{config}:8:1: logging: must be a mapping of fields, got 3. Write its fields, or drop it",
-        f"{config}:3:1: schedulerNme: no such field, got 'schedulerNme'. Write schedulerName",
+        f"{config}:8:10: logging: must be a mapping of fields, got 3. Write its fields, or drop it",
+        f"{config}:3:1: unknown field, got 'schedulerNme' (did you mean \"schedulerName\"?). Write one of:"
+        " schedulerName, kubeconfig, rules, scheduler, clusters, leaderElection, prometheus, serving, logging",
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        pytest.param("serving: {securePort: true}\n", "3:11: serving.securePort: must be a whole number", id="a bool"),
-        pytest.param("serving: {securePort: '1'}\n", "3:11: serving.securePort: must be a whole number", id="a text"),
+        pytest.param("serving: {securePort: true}\n", "3:23: serving.securePort: must be a whole number", id="a bool"),
+        pytest.param("serving: {securePort: '1'}\n", "3:23: serving.securePort: must be a whole number", id="a text"),
         pytest.param(
             "serving: {secure_port: 1}\n",
-            "3:11: serving.secure_port: no such field, got 'secure_port'. Write securePort",
+            "3:11: serving: unknown field, got 'secure_port' (did you mean \"securePort\"?). Write one of:",
             id="Python's spelling",
         ),
-        pytest.param("rules: a\nrules: b\n", "4:1: rules: written twice. Drop one", id="a key twice"),
-        pytest.param("rules: &x [a]\nkubeconfig: *x\n", "4:13: must be YAML, got an alias", id="an alias"),
-        pytest.param("rules: [a\n", "must be YAML, got", id="broken YAML"),
-        pytest.param("---\nrules: []\n", "must be YAML, got but found another document", id="two documents"),
-        pytest.param("a: " + "[" * 5000, "must be YAML, got", id="brackets without end"),
-        pytest.param("kubeconfig: !!python/name:os.system\n", "must be YAML, got", id="a foreign tag"),
-        pytest.param("rules: \x00\n", "must be YAML, got", id="a control character"),
+        pytest.param("rules: a\nrules: b\n", "4:1: 'rules' stands twice, first in line 3.", id="a key twice"),
+        pytest.param("rules: &x [a]\nkubeconfig: *x\n", "4:13: an alias, got '*x'. Write", id="an alias"),
+        pytest.param("rules: [a\n", "4:1: YAML: did not find expected ',' or ']'", id="broken YAML"),
+        pytest.param("---\nrules: []\n", "3:1: a second document, got '---'. Write one", id="two documents"),
+        pytest.param("a: " + "[" * 5000, "3:23: nested more than 20 deep.", id="brackets without end"),
+        pytest.param(
+            "kubeconfig: !!python/name:os.system\n",
+            "3:13: a tag, got 'tag:yaml.org,2002:python",
+            id="a foreign tag",
+        ),
+        pytest.param("rules: \x00\n", "3:8: a control character, got U+0000. Remove it", id="a control character"),
         pytest.param("prometheus: {headers: {A: 1}}\n", "prometheus.headers: must be header names", id="a number"),
     ],
 )
@@ -238,22 +245,24 @@ def test_a_file_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
     config = write(tmp_path, "", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n")
     kinds = "VaneConfiguration of vane.dev/v1 or KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1"
     assert message({"config": config}) == (
-        f"{config}: must be {kinds}, got apiVersion 'kubescheduler.config.k8s.io/v1beta3', kind"
+        f"{config}:1:1: must be {kinds}, got apiVersion 'kubescheduler.config.k8s.io/v1beta3', kind"
         " 'KubeSchedulerConfiguration'. Write apiVersion: vane.dev/v1 and kind: VaneConfiguration"
     )
     write(tmp_path, "", "kind: Rules\n")
     assert f"must be {kinds}, got apiVersion None, kind 'Rules'" in message({"config": config})
     write(tmp_path, "", "- 1\n")
-    assert "must be a mapping, got [1]" in message({"config": config})
+    assert "must be a mapping, got a list" in message({"config": config})
     write(tmp_path, "", "")
-    assert "must be a mapping, got None" in message({"config": config})
+    assert "the file is empty. Write `apiVersion: vane.dev/v1` and `kind: VaneConfiguration`" in message(
+        {"config": config}
+    )
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing = str(tmp_path / "none.yaml")
     assert message({"config": missing}).startswith(f"{missing}: cannot be read, got 'No such file or directory'")
     config = write(tmp_path, "#" * (1 << 20))
-    assert message({"config": config}) == f"{config}: must be at most 1048576 bytes. Write a smaller file"
+    assert message({"config": config}) == f"{config}:1:1: a file may have 1 MiB, got more. Split it, or write less"
 
 
 def test_a_slip_in_a_variable_is_refused_but_not_what_kubernetes_sets() -> None:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.settings.load import FlagValue, load
+from scheduler.settings.load import load
 from scheduler.settings.prometheus import Flavor
+from scheduler.settings.sources import FlagValue
 from tests.configuration import message, write
 
 SERVERS = """\
@@ -97,13 +98,19 @@ def test_what_does_not_go_together_is_refused(flags: dict[str, FlagValue], expec
     assert message(flags) == expected
 
 
+OF_A_SERVER = (
+    " Write one of: url, flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, maxSeries,"
+    " maxBytes, name"
+)
+
+
 @pytest.mark.parametrize(
     ("servers", "expected"),
     [
         pytest.param(
             "[{name: a, url: 'http://a'}, {name: a, url: 'http://b'}]",
-            "{config}:3:53: prometheus.servers[1].name: 'a' stands twice, first at"
-            " {config}:3:25: prometheus.servers[0].name. Rename one",
+            "{config}:3:59: prometheus.servers[1].name: 'a' stands twice, first at"
+            " {config}:3:31: prometheus.servers[0].name. Rename one",
             id="a name twice",
         ),
         pytest.param(
@@ -116,40 +123,42 @@ def test_what_does_not_go_together_is_refused(flags: dict[str, FlagValue], expec
         ),
         pytest.param(
             "[{name: Long Term, url: 'http://a'}]",
-            "{config}:3:25: prometheus.servers[0].name: must be a name (small letters, digits and -), got 'Long Term'."
+            "{config}:3:31: prometheus.servers[0].name: must be a name (small letters, digits and -), got 'Long Term'."
             " Write for example long-term",
             id="a name with a space",
         ),
         pytest.param(
             "[{name: a, url: 'ftp://a'}]",
-            "{config}:3:34: prometheus.servers[0].url: must be an http or https URL without user, query and fragment,"
+            "{config}:3:39: prometheus.servers[0].url: must be an http or https URL without user, query and fragment,"
             " got 'ftp://a'. Write for example http://prometheus.monitoring:9090",
             id="another scheme",
         ),
         pytest.param(
             "[{name: a, url: 'http://a', tokenfile: t}]",
-            "{config}:3:51: prometheus.servers[0].tokenfile: no such field, got 'tokenfile'. Write tokenFile",
+            "{config}:3:51: prometheus.servers[0]: unknown field, got 'tokenfile' (did you mean \"tokenFile\"?)."
+            + OF_A_SERVER,
             id="a slip",
         ),
         pytest.param(
             "[{name: a, url: 'http://a', token_file: t}]",
-            "{config}:3:51: prometheus.servers[0].token_file: no such field, got 'token_file'. Write tokenFile",
+            "{config}:3:51: prometheus.servers[0]: unknown field, got 'token_file' (did you mean \"tokenFile\"?)."
+            + OF_A_SERVER,
             id="Python's spelling",
         ),
         pytest.param(
             "[{name: a, url: 'https://a', certFile: c}]",
-            "{config}:3:52: prometheus.servers[0].certFile: needs keyFile too. Write it, or drop certFile",
+            "{config}:3:62: prometheus.servers[0].certFile: needs keyFile too. Write it, or drop certFile",
             id="a certificate without a key",
         ),
         pytest.param(
             "[{name: a, url: 'http://a', headers: {X-Key: secret, Y: 1}}]",
-            "{config}:3:51: prometheus.servers[0].headers: must be header names with their values as text,"
+            "{config}:3:60: prometheus.servers[0].headers: must be header names with their values as text,"
             " got something else. Write for example X-Scope-OrgID=shop",
             id="headers",
         ),
         pytest.param(
             "{a: 'http://a'}",
-            "{config}:3:14: prometheus.servers: must be a list of servers, got {{'a': 'http://a'}}."
+            "{config}:3:23: prometheus.servers: must be a list of servers, got {{'a': 'http://a'}}."
             " Write each as `- name: ...` and its fields",
             id="a mapping",
         ),

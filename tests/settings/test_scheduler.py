@@ -48,12 +48,12 @@ def test_a_block_is_read_with_its_places(tmp_path: Path) -> None:
     score = first.at("score")
     assert [(line.name, line.weight) for line in score.enabled] == [("ImageLocality", None), ("Other", 100)]
     assert [line.name for line in score.disabled] == ["*"]
-    assert score.enabled[1].place == f"{config}:16:16: scheduler.profiles[0].plugins.score.enabled[1].name"
+    assert score.enabled[1].place == f"{config}:16:22: scheduler.profiles[0].plugins.score.enabled[1].name"
     assert [(line.name, line.weight) for line in first.at("multiPoint").enabled] == [("acme.plugins:Rack", 5)]
     assert first.at("filter") == PluginSet()
     (rack,) = first.plugin_config
     assert (rack.name, rack.args) == ("Rack", {"label_key": "rack", "deep": {"list": [1, "two"]}})
-    assert rack.places["deep", "list", 1] == (
+    assert rack.places.of(("deep", "list", 1)) == (
         f"{config}:19:52: scheduler.profiles[0].pluginConfig[0].args.deep.list[1]"
     )
     assert second.place == f"{config}:20:7: scheduler.profiles[1]"
@@ -100,43 +100,43 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
     [
         pytest.param(
             "scheduler: []\n",
-            "3:1: scheduler: must be a mapping of fields, got []. Fields here: profiles, apiVersion, kind",
+            "3:12: scheduler: must be a mapping, got a list. Write fields: profiles, apiVersion, kind",
             id="no mapping",
         ),
-        pytest.param("scheduler:\n", "3:1: scheduler: must be a mapping of fields, got None.", id="nothing"),
+        pytest.param("scheduler:\n", "3:11: scheduler: must be a mapping, got nothing.", id="nothing"),
         pytest.param(
             "scheduler: {kind: Pod}\n",
-            "3:13: scheduler.kind: must be KubeSchedulerConfiguration, got 'Pod'. Write it, or drop the line",
+            "3:19: scheduler.kind: not known, got 'Pod'. Write `kind: KubeSchedulerConfiguration`",
             id="another kind",
         ),
         pytest.param(
             "scheduler: {percentageOfNodesToScore: 101}\n",
-            "3:13: scheduler.percentageOfNodesToScore: must be a whole number from 0 to 100, got 101.",
+            "3:39: scheduler.percentageOfNodesToScore: must be a whole number from 0 to 100, got 101.",
             id="a percentage beyond 100",
         ),
         pytest.param(
             "scheduler: {extenders: [{urlPrefix: 'http://x'}]}\n",
-            "3:13: scheduler.extenders: HTTP extenders of kube-scheduler: not built yet. Drop them",
+            "3:24: scheduler.extenders: HTTP extenders of kube-scheduler: not built yet. Drop them",
             id="extenders",
         ),
         pytest.param(
             "scheduler: {leaderElection: {leaderElct: true}}\n",
-            "3:30: scheduler.leaderElection.leaderElct: no such field, got 'leaderElct'. Write leaderElect",
+            "3:30: scheduler.leaderElection: unknown field, got 'leaderElct' (did you mean \"leaderElect\"?).",
             id="a slip in the election",
         ),
         pytest.param(
             "scheduler: {leaderElection: {leaseDuration: 5}}\n",
-            "3:30: scheduler.leaderElection.leaseDuration: must be a duration with units as in 1m30s, at least 1s,",
+            "3:45: scheduler.leaderElection.leaseDuration: must be a duration with units as in 1m30s, at least 1s,",
             id="a duration without a unit",
         ),
         pytest.param(
             "scheduler: {leaderElection: {leaseDuration: 8s}}\n",
-            "3:30: scheduler.leaderElection.leaseDuration: the lease duration must be longer than the renew deadline,",
+            "3:45: scheduler.leaderElection.leaseDuration: the lease duration must be longer than the renew deadline,",
             id="a lease shorter than its renewal",
         ),
         pytest.param(
             "kubeconfig: /a\nscheduler: {clientConnection: {kubeconfig: /b}}\n",
-            "3:1: kubeconfig: stands in the block scheduler too. Write it once",
+            "3:13: kubeconfig: stands in the block scheduler too. Write it once",
             id="a setting in both places",
         ),
         pytest.param(
@@ -146,37 +146,37 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             "scheduler: {podInitialBackoffSeconds: 20}\n",
-            "3:13: scheduler.podInitialBackoffSeconds: the longest backoff must be the first at least, got 10 s and",
+            "3:39: scheduler.podInitialBackoffSeconds: the longest backoff must be the first at least, got 10 s and",
             id="a first backoff beyond the longest",
         ),
         pytest.param(
             "scheduler: {podMaxBackoffSeconds: 0}\n",
-            "3:13: scheduler.podMaxBackoffSeconds: must be a whole number from 1 on, got 0. Write another, or drop it",
+            "3:35: scheduler.podMaxBackoffSeconds: must be a whole number from 1 on, got 0. Write another, or drop it",
             id="no backoff",
         ),
         pytest.param(
             "scheduler: {rules: [a]}\n",
-            "3:13: scheduler.rules: no such field, got 'rules'. Write it at the top of a VaneConfiguration, and",
+            "3:13: scheduler.rules: a setting of Vane's own, got 'rules'. Write it at the top of a Vane",
             id="a setting of Vane's own",
         ),
         pytest.param(
             "scheduler: {profile: []}\n",
-            "3:13: scheduler.profile: no such field, got 'profile'. Write profiles",
+            "3:13: scheduler: unknown field, got 'profile' (did you mean \"profiles\"?). Write one of: profiles,",
             id="a slip",
         ),
         pytest.param(
             "scheduler: {profiles: {}}\n",
-            "3:13: scheduler.profiles: must be a list, got {}. Write its items, or drop it",
+            "3:23: scheduler.profiles: must be a list, got a mapping. Write its items, or drop it",
             id="no list",
         ),
         pytest.param(
             "scheduler: {profiles: [vane]}\n",
-            "3:24: scheduler.profiles[0]: must be a mapping of fields, got 'vane'.",
+            "3:24: scheduler.profiles[0]: must be a mapping, got 'vane'.",
             id="a name for a profile",
         ),
         pytest.param(
             "scheduler: {profiles: [{schedulerName: a}, {schedulerName: a}]}\n",
-            "3:45: scheduler.profiles[1].schedulerName: 'a' is the name of profiles[0] too. Write another",
+            "3:60: scheduler.profiles[1].schedulerName: 'a' is the name of profiles[0] too. Write another",
             id="a name twice",
         ),
         pytest.param(
@@ -187,12 +187,12 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             "scheduler: {profiles: [{schedulerName: ''}]}\n",
-            "3:25: scheduler.profiles[0].schedulerName: must be 1 to 253 characters without spaces, got ''.",
+            "3:40: scheduler.profiles[0].schedulerName: must be 1 to 253 characters without spaces, got ''.",
             id="an empty name",
         ),
         pytest.param(
             PROFILE % "percentageOfNodesToScore: -1",
-            "3:43: scheduler.profiles[0].percentageOfNodesToScore: must be a whole number from 0 to 100, got -1.",
+            "3:69: scheduler.profiles[0].percentageOfNodesToScore: must be a whole number from 0 to 100, got -1.",
             id="a negative percentage",
         ),
         pytest.param(
@@ -202,7 +202,7 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             PROFILE % "plugins: {mutate: {}}",
-            "3:53: scheduler.profiles[0].plugins.mutate: no such field, got 'mutate'. Fields here: multiPoint,"
+            "3:53: scheduler.profiles[0].plugins: unknown field, got 'mutate'. Write one of: multiPoint,"
             " preEnqueue, queueSort,",
             id="no point",
         ),
@@ -213,8 +213,8 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             PROFILE % "plugins: {filter: {enabled: [NodeName]}}",
-            "3:72: scheduler.profiles[0].plugins.filter.enabled[0]: must be a mapping of fields, got 'NodeName'."
-            " Fields here: name, weight",
+            "3:72: scheduler.profiles[0].plugins.filter.enabled[0]: must be a mapping, got 'NodeName'."
+            " Write fields: name, weight",
             id="a name for an item",
         ),
         pytest.param(
@@ -225,13 +225,13 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             PROFILE % 'plugins: {score: {enabled: [{name: "*"}]}}',
-            "3:72: scheduler.profiles[0].plugins.score.enabled[0].name: '*' disables, it enables nothing.",
+            "3:78: scheduler.profiles[0].plugins.score.enabled[0].name: '*' disables, it enables nothing.",
             id="all of them enabled",
         ),
         *(
             pytest.param(
                 PROFILE % f"plugins: {{score: {{enabled: [{{name: A, weight: {weight}}}]}}}}",
-                "3:81: scheduler.profiles[0].plugins.score.enabled[0].weight: must be a whole number from 1 to 100, got"
+                "3:89: scheduler.profiles[0].plugins.score.enabled[0].weight: must be a whole number from 1 to 100, got"
                 f" {shown}. Write for example 2",
                 id=f"weight {weight}",
             )
@@ -239,12 +239,12 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
                 ("101", "101"),
                 ("-1", "-1"),
                 ("1.5", "1.5"),
-                ("true", "True"),
+                ("true", "'true'"),
             ]
         ),
         pytest.param(
             PROFILE % "pluginConfig: [{name: A, args: [1]}]",
-            "3:68: scheduler.profiles[0].pluginConfig[0].args: must be a mapping of arguments, got [1].",
+            "3:74: scheduler.profiles[0].pluginConfig[0].args: must be a mapping, got a list.",
             id="arguments that are no mapping",
         ),
         pytest.param(
@@ -254,7 +254,7 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             PROFILE % "pluginConfig: [{name: A, args: {a: 1, a: 2}}]",
-            "3:81: scheduler.profiles[0].pluginConfig[0].args.a: written twice. Drop one",
+            "3:81: 'a' stands twice, first in line 3. Keep one of the two",
             id="an argument twice",
         ),
     ],
@@ -310,7 +310,7 @@ def test_a_file_of_kube_scheduler_is_read_as_the_block_is(tmp_path: Path) -> Non
         "clientConnection.burst",
     ]
     assert block.scheduler.notices[1].endswith(
-        "vane.yaml:10:3: scheduler.parallelism: has no effect: one thread decides, over all nodes at once"
+        "vane.yaml:10:16: scheduler.parallelism: has no effect: one thread decides, over all nodes at once"
     )
 
 
@@ -331,7 +331,7 @@ def test_problems_of_a_file_of_kube_scheduler_have_their_places(tmp_path: Path) 
     config = write(tmp_path, text, KUBE_HEAD)
     found = message({"config": config}).splitlines()
     assert sorted(line.removeprefix(config)[:40] for line in found[1:]) == [
-        ":3:20: clientConnection.kubeconfig: must",
-        ":4:18: leaderElection.leaderElect: must ",
-        ":5:1: rules: no such field, got 'rules'.",
+        ":3:32: clientConnection.kubeconfig: must",
+        ":4:31: leaderElection.leaderElect: must ",
+        ":5:1: rules: a setting of Vane's own, go",
     ]
