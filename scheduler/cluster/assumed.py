@@ -27,7 +27,7 @@ class AssumedObjects:
         return len(self._known)
 
     def assume(self, item: CatalogObject) -> ObjectKey:
-        """Have everyone see an object so from now on; return what it is called.
+        """Show an object like this from now on; return its key.
 
         Raises
         ------

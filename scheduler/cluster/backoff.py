@@ -79,7 +79,7 @@ class BackoffQueue:
         return self.expiry_s(entity) >= math.floor(now_s)
 
     def add(self, entity: QueuedEntity) -> None:
-        """Add an entity, or put it where it belongs now; no plugin has refused it means that it failed."""
+        """Add an entity, or put it where it belongs now; one that no plugin has refused had failed by an error."""
         (self._refused if entity.rejected_by else self._failed).add(entity)
 
     def get(self, uid: str) -> QueuedEntity | None:
@@ -95,7 +95,7 @@ class BackoffQueue:
         return iter(self._refused)
 
     def pop_early(self) -> QueuedEntity | None:
-        """Take the refused entity that is next, backoff over or not; failed ones serve their time."""
+        """Take the refused entity that is next, backoff over or not; failed ones wait until theirs is over."""
         return self._refused.pop()
 
     def pop_completed(self, now_s: float) -> list[QueuedEntity]:

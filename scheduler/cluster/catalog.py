@@ -1,4 +1,4 @@
-"""Objects that are neither Pods nor Nodes: from what the watch threads read into the catalog, and told to the queue."""
+"""CatalogRouter: takes objects that are neither Pods nor Nodes into the catalog, and tells the queue of each change."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _RESOURCES: dict[str, Resource] = {str(resource): resource for resource in Resou
 
 
 class CatalogRouter:
-    """Keeps the catalog as the API server shows it, what is assumed aside; `changed` is told of each other version.
+    """Keeps the catalog as the API server shows it, except for what is assumed; `changed` gets each new version's key.
 
-    An object that cannot be read any more is taken out: its older version may be wrong by now.
+    An object that can no longer be read is taken out: its older version may be wrong by now.
     """
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, changed: Callable[[ObjectKey], None]) -> None:

@@ -17,9 +17,9 @@ from scheduler.model.pods import PodInfo
 
 @dataclass(slots=True)
 class InFlightEntity:
-    """One entity under way.
+    """One entity between pop and the end of its attempt.
 
-    `latest` and `problem` are the Pod as last seen, `own` the events about itself meanwhile.
+    `latest` and `problem` are the Pod as last seen, `own` the events about this Pod itself since the pop.
     """
 
     entity: QueuedEntity

@@ -111,7 +111,7 @@ class SchedulingQueue:
         self._others[pod.uid] = pod
 
     def delete(self, uid: str) -> PodInfo | None:
-        """Let go of a Pod that was deleted or bound; return it if it was known."""
+        """Remove a Pod that was deleted or bound; return it if it was known."""
         self._others.pop(uid, None)
         self._nominator.remove(uid)
         attempt = self._in_flight.finish(uid)
@@ -168,8 +168,8 @@ class SchedulingQueue:
     ) -> bool:
         """Take back an entity after its attempt; False if it was deleted or bound meanwhile.
 
-        Events that came during the attempt count as if they came now. No plugin refused it means that it failed
-        by an error.
+        Events that came during the attempt count as if they came now. If no plugin refused it, it failed by an
+        error.
         """
         attempt = self._take_back(entity, now_s)
         if attempt is None:
@@ -205,7 +205,7 @@ class SchedulingQueue:
         return True
 
     def activate(self, uid: str, now_s: float, *, after_backoff: bool = False) -> None:
-        """Have a Pod that is waiting tried again though no event says so."""
+        """Try a waiting Pod again although no event asks for it."""
         entity = self._waiting.get(uid) or (None if after_backoff else self._backoff.remove(uid))
         if entity is not None:
             strategy = QueueingStrategy.AFTER_BACKOFF if after_backoff else QueueingStrategy.IMMEDIATELY

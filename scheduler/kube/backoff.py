@@ -1,4 +1,4 @@
-"""How long to wait before the next try."""
+"""Backoff: how long to wait before the next try of a request to the API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class BackoffSettings:
     factor: float = 2.0
     longest_s: float = 30.0
     healthy_after_s: float = 120.0
-    """After so long without a failure the delays start over."""
+    """After this long without a failure the delays start over."""
 
 
 class Backoff:
@@ -36,7 +36,7 @@ class Backoff:
         self._delay_s = min(delay * self._settings.factor, self._settings.longest_s)
         wait = min(delay * (1.0 + self._random()), self._settings.longest_s)
         if at_least_s > 0:
-            # Everyone was told the same second: come back a little after it, each at another moment.
+            # All clients were given the same second: come back a little later, each at another moment.
             wait = max(wait, at_least_s * (1.0 + 0.1 * self._random()))
         self._last_s = now + wait
         return wait

@@ -24,7 +24,7 @@ _PRINTABLE = re.compile(r"[ -~]*[!-~]")
 
 
 class CredentialsError(VaneError):
-    """No credentials could be had now: an unreadable token file, an exec plugin that failed."""
+    """There are no credentials now: the token file cannot be read, or the exec plugin failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Who calls, and may they: asked of the API server, as kube-scheduler does for its own pages.
+"""Who calls and whether they may: asked of the API server, as kube-scheduler does for its own pages.
 
 Source: k8s.io/apiserver v1.37 authentication/request/bearertoken and plugin/pkg/{authenticator,authorizer} (behaviour).
 """
@@ -21,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class MalformedReviewError(VaneError):
-    """The API server answered with something that is no review."""
+    """The API server's answer is not a review."""
 
 
 class Caller(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -62,14 +62,14 @@ class AccessReviews:
     Raises
     ------
     ApiError, TransportError, MalformedReviewError
-        There is no answer, so nobody is to be let in.
+        There is no answer, so access is denied.
     """
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def caller(self, token: str) -> Caller | None:
-        """Return whose token this is, None for one that the API server does not know (any more)."""
+        """Return whose token this is, None for one that the API server does not accept."""
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         try:
             status = _token_reviews.decode(self._ask(_TOKEN_REVIEWS, body)).status

@@ -15,7 +15,7 @@ from scheduler.model.catalog import CatalogObject, ObjectKey
 from scheduler.model.pods import PodInfo
 
 Walk = Generator[None, Any, None]
-"""Steps that yield where they wait, and are sent the answer."""
+"""The steps to a bind: a generator that yields where it waits, and is sent the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Placement:
 
 
 class LostError(VaneError):
-    """The Pod is bound elsewhere or gone: nothing is to be done but to forget it."""
+    """The Pod is bound elsewhere or gone: all that is left is to forget it."""
 
 
 @dataclass(slots=True)

@@ -91,7 +91,7 @@ class SchedulingCycle:
         world.records.add(record)
         self._observer.recorded(record)
         if record.shadow_fault:
-            log.warning("rules that only watch were not asked: %s", record.shadow_fault, extra={"pod": entity.pod.key})
+            log.warning("shadow rules were not asked: %s", record.shadow_fault, extra={"pod": entity.pod.key})
         if log.isEnabledFor(logging.DEBUG):
             details = {"pod": entity.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
             log.debug("decided", extra=details)
@@ -120,11 +120,11 @@ class SchedulingCycle:
                 self._followers.remove(plugin)
 
     def lead(self, roll_call: RollCall) -> None:
-        """Go by this list of what the leader before us has left."""
+        """Go by this list of the Pods that the leader before us has left pending."""
         self._roll_call = roll_call
 
     def _is_overtaken(self, attempt: Attempt) -> bool:
-        """Leave a Pod to the watch, which is about to show that the leader before us has bound it."""
+        """Skip a Pod that the leader before us has bound or that is gone: the watch is about to show it."""
         if not self._roll_call.is_overtaken(attempt.pod.pod):
             return False
         self._world.queue.done(attempt.pod.uid)

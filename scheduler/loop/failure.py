@@ -69,7 +69,7 @@ class FailureHandler:
     def refused(self, attempt: Attempt, diagnosis: Diagnosis, now_s: float, nomination: str | None = None) -> None:
         """No node is feasible: wait for an event that one of the refusing plugins asked for.
 
-        `nomination` is the node that the Pod is promised, "" for none any more, None for no change.
+        `nomination` is the node that the Pod is promised, "" takes the promise back, None changes nothing.
         """
         waits = self._queue.requeue_failed(attempt.entity, diagnosis.plugins, diagnosis.rules, now_s)
         self._count(attempt, "unschedulable", now_s)

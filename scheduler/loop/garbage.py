@@ -1,4 +1,4 @@
-"""When the garbage collector looks at everything: while no Pod waits, so that no cycle stalls for it.
+"""GarbageCollection: full collections run while no Pod waits, so that no cycle stalls for one.
 
 A full collection goes through all objects that have come since the last freeze: tens of milliseconds where thousands of
 Pods are new. What is frozen is not looked at again; it is freed as ever when the last reference to it goes.
@@ -22,7 +22,7 @@ def collect_and_freeze() -> None:
     gc.freeze()
 
 
-class Collecting:
+class GarbageCollection:
     """Owned by the deciding thread."""
 
     def __init__(self, collect: Callable[[], None] = collect_and_freeze) -> None:

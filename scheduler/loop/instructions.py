@@ -26,7 +26,7 @@ _POOL_THREADS = 8
 
 
 class Instructions:
-    """Sends instructions on their way and brings their outcomes to whoever waits for them."""
+    """Sends instructions out and hands each outcome to what waits for it."""
 
     def __init__(self, binder: Binder, send: Send, pool_done: Callable[[PoolDone], None]) -> None:
         self._binder = binder
@@ -48,7 +48,7 @@ class Instructions:
         self._binder.write(_write_request(patch, number))
 
     def patched(self, result: PatchResult) -> None:
-        """Bring a patch's outcome to whoever waits for it; of the others only failures are told."""
+        """Hand a patch's outcome to what waits for it; where nothing does, only failures are logged."""
         settle = self._awaited.pop(result.number, None)
         if settle is not None:
             settle(result, None)
@@ -62,7 +62,7 @@ class Instructions:
         self._binder.evict(msgspec.structs.replace(request, number=number))
 
     def evicted(self, result: EvictResult) -> None:
-        """Bring an eviction's outcome to whoever waits for it."""
+        """Hand an eviction's outcome to what waits for it."""
         settle = self._awaited.pop(result.number, None)
         if settle is not None:
             settle(result, None)
@@ -72,7 +72,7 @@ class Instructions:
         self._pool.submit(call, settle)
 
     def carry_out(self, instruction: Instruction) -> None:
-        """Carry out an instruction that nobody waits for."""
+        """Carry out an instruction whose outcome nothing waits for."""
         match instruction:
             case PatchPod():
                 self._binder.patch(_request(instruction, next(self._numbers)))
@@ -84,7 +84,7 @@ class Instructions:
                 )
 
     def after_bind(self, runner: PluginRunner, plugin: PostBindPlugin, placement: Placement) -> None:
-        """Run one PostBind plugin and carry out what it returns; its faults are told and change nothing."""
+        """Run one PostBind plugin and carry out what it returns; its errors are logged and change nothing."""
 
         def settle(answer: object, error: Exception | None) -> None:
             try:

@@ -1,4 +1,4 @@
-"""Preemptions: has the Pods removed that a decision names as victims, and keeps the Pod that needs the room waiting.
+"""Preemptions: has the victims of a decision evicted, and keeps the Pod that needs their room waiting.
 
 Source: kube-scheduler v1.37 framework/preemption/executor.go (behaviour).
 """
@@ -30,7 +30,7 @@ _IN_MEMORY = " (in kube-scheduler memory)."
 
 @dataclass(slots=True)
 class _Preemption:
-    """One under way: `last` is asked to go when nothing is awaited of the others; `is_over` once it was asked."""
+    """One under way: `last` is evicted when the others have been; `is_over` once that was asked for."""
 
     attempt: Attempt
     last: EvictRequest
@@ -68,10 +68,10 @@ class Preemptions:
             self._begin(attempt, decision)
 
     def _begin(self, attempt: Attempt, decision: Decision) -> None:
-        """Have the victims leave, the last one after the others, and lower nominations to the node taken back.
+        """Evict the victims, the last one after the others; take back nominations of less important Pods there.
 
-        Victims that are on their way out already are not told again; one that is not being bound yet goes back to the
-        queue and nothing is deleted.
+        Victims that are being deleted already are left alone. One that is not being bound yet goes back to the queue;
+        it is not deleted.
         """
         self._metrics.preemption_victims().observe(len(decision.victims))
         node_name = decision.nomination or ""
@@ -103,7 +103,7 @@ class Preemptions:
             self._evict_last(preemption)
 
     def _evict_last(self, preemption: _Preemption) -> None:
-        """Let the Pod in from now on: the event of this last deletion is what brings it back."""
+        """Let the Pod into the queue again: the event of this last deletion brings it back."""
         preemption.is_over = True
         self._tell_plugins(preemption.attempt, False)
         self._send(preemption, preemption.last)

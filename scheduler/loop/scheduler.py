@@ -13,7 +13,7 @@ from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
-from scheduler.loop.garbage import Collecting
+from scheduler.loop.garbage import GarbageCollection
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import (
     BinderSaid,
@@ -70,8 +70,8 @@ class Parts:
 class SchedulingLoop:
     """Applies messages one at a time, and decides between them. Runs on one thread until told to stop.
 
-    `ready` is called once, when nothing but leading is missing: whoever leads before could not act on it. `unix_clock`
-    tells the time that Pods carry; without one it is that of `clock`.
+    `ready` is called once, when all that is missing is the lease: a replica that took it earlier could not schedule
+    yet. `unix_clock` is the clock of the times in Pods; without one it is `clock`.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class SchedulingLoop:
         self._leading = not parts.lease
         self._looked_after_s = clock() - _LOOK_AFTER_S
         self._unix_clock = unix_clock or clock
-        self._collecting = Collecting()
+        self._garbage = GarbageCollection()
         self._compare_clocks()
 
     @property
@@ -115,7 +115,7 @@ class SchedulingLoop:
         self._wait_until(lambda: self.has_synced)
         if self._stop is None:
             self._parts.cycle.follow()
-            self._collecting.begin(self._clock())
+            self._garbage.begin(self._clock())
             self._wait_for_first_answers()
         self._deciding = True
         if self._stop is None:
@@ -128,10 +128,10 @@ class SchedulingLoop:
             if self._stop is not None or not self._leading:
                 continue
             if self._parts.cycle.run_once():
-                self._collecting.busy(self._clock())
+                self._garbage.busy(self._clock())
             else:
                 self._parts.binding.flush()
-                self._collecting.idle(self._clock())
+                self._garbage.idle(self._clock())
         if self._stop.exit_code == 0:
             self._drain()
         return self._stop

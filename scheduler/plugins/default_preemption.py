@@ -29,7 +29,7 @@ REASON_UNDER_WAY = "waiting for the preemption for this pod to be finished"
 REASON_NO_VICTIMS = "No preemption victims found for incoming pod"
 REASON_NOT_HELPFUL = "Preemption is not helpful for scheduling"
 REASON_PREFILTER = "not found"
-"""What kube-scheduler's DynamicResources says at PostFilter where PreFilter ended early; nobody else is asked then."""
+"""What kube-scheduler's DynamicResources says at PostFilter where PreFilter ended early; no other plugin is asked."""
 
 _LOWEST_PRIORITY = -(2**31)
 _FEW, _MANY = 64, 512
@@ -72,7 +72,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self._under_way: set[str] = set()
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
-        """Keep the Pod from being tried while its victims are told to go: half of them gone, it would choose others."""
+        """Keep the Pod waiting while its victims are being evicted: with half of them gone it would choose others."""
         if pod.uid not in self._under_way:
             return None
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_UNDER_WAY,))

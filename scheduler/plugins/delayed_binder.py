@@ -16,7 +16,7 @@ from scheduler.plugins.shared.pod_selection import EVERY_POD, PodSelection, anno
 PROPOSED = "vane.dev/proposed-node"
 CONFIRMED = "vane.dev/confirmed-node"
 NO_NODE = "none"
-"""The confirmation that refuses: a node cannot be told from it only if it is called so itself."""
+"""The confirmation that refuses the proposal; a node of this name could not be confirmed."""
 
 LONGEST_WAIT_S = 900.0
 """What kube-scheduler lets a Pod wait at Permit at most."""

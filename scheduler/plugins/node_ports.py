@@ -80,7 +80,7 @@ class HostPorts(Index):
                 del self._ports[protocol, number]
 
     def conflicting_rows(self, protocol: str, address: str, number: int) -> IntArray:
-        """Return int64 rows of the nodes where this port cannot be had, ascending."""
+        """Return int64 rows of the nodes where this port is taken, ascending."""
         port = self._ports.get((protocol, number))
         if port is None:
             return _NOWHERE

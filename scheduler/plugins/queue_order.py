@@ -1,4 +1,4 @@
-"""Who may enter the queue, and in which order it is worked off."""
+"""Which Pods may enter the queue, and in which order they are tried."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _gates_are_gone(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
 
 
 class PrioritySort(QueueSortPlugin):
-    """Greater priority first, then whoever came back to the queue first.
+    """Higher priority first, then the Pod that came back to the queue first.
 
     Source: kube-scheduler v1.37 queuesort/priority_sort.go (behaviour).
     """

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.loop.garbage import Collecting
+from scheduler.loop.garbage import GarbageCollection
 
 
 class Counted:
@@ -25,7 +25,7 @@ class Counted:
 )
 def test_it_collects_while_nothing_waits(busy_s: list[float], idle_s: float, *, collects: bool) -> None:
     collect = Counted()
-    collecting = Collecting(collect)
+    collecting = GarbageCollection(collect)
     collecting.idle(0.0)
     assert collect.n == 0, "not before the first lists are in"
     collecting.begin(0.0)

@@ -70,7 +70,7 @@ class PodBinder:
     async def _bind_there(self, request: BindRequest) -> BindResult:
         """Bind the Pod of that name in another cluster.
 
-        What ends it there (no such Pod, another node) is no end of the Pod here: it is told, and tried again later.
+        What ends it there (no such Pod, another node) does not end the Pod here: it is reported, and tried again later.
         """
         http = self._servers.get(request.cluster)
         if http is None:
@@ -90,7 +90,7 @@ class PodBinder:
         return msgspec.structs.replace(result, outcome="failed", node_name=request.node_name, message=f"{where} {what}")
 
     async def _find(self, request: BindRequest, http: ApiHttp) -> PodRef | BindResult:
-        """Return the Pod of the same namespace and name, or why it cannot be had."""
+        """Return the Pod of the same namespace and name, or why there is none to bind."""
         pod, tries = request.pod, Tries(self._chance)
         failure: ApiAnswer | NoAnswerError
         while True:
@@ -143,7 +143,7 @@ class PodBinder:
     async def _resolve(
         self, request: BindRequest, http: ApiHttp, ref: PodRef, conflict: ApiAnswer, is_lost: bool
     ) -> BindResult | None:
-        """Ask what became of the Pod; None: nothing speaks against binding it, so try again."""
+        """Ask what became of the Pod; None: it can still be bound, so try again."""
         answer = await _ask(http, ref)
         if answer is None:
             return None
@@ -169,7 +169,7 @@ class PodBinder:
 
 
 async def _ask(http: ApiHttp, pod: PodRef) -> ApiAnswer | None:
-    """Return the Pod, or 404; None where nobody says. A question that is lost is no bind that is lost."""
+    """Return the Pod, or 404; None without an answer. A lost question, unlike a lost bind, has changed nothing."""
     try:
         answer = await http.request("GET", pod.path)
     except NoAnswerError:

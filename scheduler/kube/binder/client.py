@@ -1,4 +1,4 @@
-"""The scheduler's side of the binder process: requests go in without waiting, results come back by callback."""
+"""BinderClient: the scheduler's side of the binder process. Requests never wait, results come back by callback."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _LEASE_ENDED = (-signal.SIGALRM, fence.EXIT_CODE)
 
 @dataclass(frozen=True, slots=True)
 class BinderTimes:
-    """`batch_wait_s` is how long requests wait for company on their way to the process, unless flushed."""
+    """`batch_wait_s` is how long a request waits for others to be sent with it, unless flushed."""
 
     batch_wait_s: float = 0.002
     credentials_check_s: float = 10.0
@@ -164,7 +164,7 @@ class BinderClient:
         self._put_unless_full(request)
 
     def flush(self) -> None:
-        """Send what waits for company, for none is coming."""
+        """Send what waits for more requests: none are coming."""
         if self._has_news:
             self._has_news = False
             self._is_complete.set()

@@ -39,7 +39,7 @@ def fenced_socket(address: Sequence[Any]) -> socket.socket:
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection. `is_open` is False once nothing can be sent any more."""
+    """One connection. `is_open` is False once nothing more can be sent."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -54,7 +54,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._waiter is None or self._waiter.done():
-            self.close()  # nobody has asked
+            self.close()  # no request is open
             return
         try:
             response = self._reader.feed(data)

@@ -1,4 +1,4 @@
-"""CredentialsKeeper: keeps the binder process' credentials for one API server fresh."""
+"""CredentialsKeeper: keeps the credentials that the binder process uses for one API server fresh."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CredentialsKeeper:
             except CredentialsError as error:
                 log.error("binder: no credentials: %s", error)
                 continue
-            except Exception:  # a fault of ours; credentials may still be had next time
+            except Exception:  # a fault of ours; the next try may get credentials
                 log.exception("binder: no credentials")
                 continue
             if refused or token != self._token:

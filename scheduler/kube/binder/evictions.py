@@ -1,4 +1,4 @@
-"""PodEvictions: removes Pods that a preemption has chosen, telling them why first."""
+"""PodEvictions: removes the victims of preemptions, after writing to each why."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """FailureReports: the condition PodScheduled=False of Pods that could not be placed.
 
-Reports that only change a text are written at a steady pace, so that a wave of refusals is none at the API server. When
-a rule frees a few nodes for thousands of Pods, all but a few are refused again, with other numbers in the text of their
-condition. Nothing acts on that text; new conditions and new reasons go at once.
+Reports that only change a text are written at a steady pace, so that a wave of refusals does not become a wave at the
+API server. When a rule frees a few nodes for thousands of Pods, all but a few are refused again, with other numbers in
+the text of their condition. Nothing acts on that text; new conditions and new reasons are written at once.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Fence:
 
     @property
     def left_s(self) -> float:
-        """Seconds until nothing may begin any more; not positive after that."""
+        """Seconds until no request may begin; zero or negative after that."""
         return self.not_after - self._clock()
 
     def extend(self, term: LeaseUntil) -> None:

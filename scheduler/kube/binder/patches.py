@@ -83,8 +83,8 @@ class PodPatches:
 class ObjectPatches:
     """Patches other objects than Pods, at most `MAX_PATCHES` at a time.
 
-    A conflict is not tried again: what the object has become may speak against what was decided. An answer that was
-    lost can end so too, with the object as it was wanted; the next attempt finds it there.
+    A conflict is not tried again: the newer version of the object may contradict the decision. A lost answer can end in
+    a conflict too, with the object as it was wanted; the next attempt finds it so.
     """
 
     def __init__(self, http: ApiHttp, fence: Fence, chance: Chance) -> None:

@@ -66,7 +66,7 @@ class ResponseReader:
                 if len(self._buffer) > _MAX_HEAD_BYTES:
                     raise BrokenError("the head of the response does not end")
                 return False
-            # Names and the values that are read know no upper case; with a line end, so that the last field has one.
+            # In lower case, for names and the values read here ignore case; the line end is kept for the last field.
             head = bytes(self._buffer[: end + 2]).lower()
             del self._buffer[: end + 4]
             if not (head.startswith(b"http/1.") and head[9:12].isdigit()):

@@ -21,7 +21,7 @@ _RETRIABLE = frozenset({500, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """Sleep and chance, handed in."""
+    """Sleep and random numbers, handed in."""
 
     sleep: Sleep
     random: Callable[[], float]

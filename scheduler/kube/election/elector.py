@@ -94,7 +94,7 @@ class Elector:
     def release(self, timeout_s: float) -> bool:
         """End the election: hand the lease back if we lead; False if it may still name us.
 
-        Call it when nothing is written any more in the name of the leader: another replica leads a moment later.
+        Call it once nothing more is written as the leader: another replica leads a moment later.
         """
         self._leadership.ask_to_end(timeout_s)
         self._thread.join(timeout_s)
@@ -125,7 +125,7 @@ class Elector:
             except Exception:
                 if self._leadership.is_leading:
                     raise
-                # A fault of ours, and we lead nothing yet: the next try may have better luck.
+                # A fault of ours, and we do not lead yet: the next try may succeed.
                 log.exception("leader election: standing by goes on")
                 with self._changed:
                     self._standby.ask_failed(self._clock())
@@ -244,7 +244,7 @@ class Elector:
         return True
 
     def _release(self) -> bool:
-        """Name no holder any more; return whether the Lease is known not to name us."""
+        """Clear the holder; return whether the Lease is known not to name us."""
         lease = self._held()
         while (left_s := self._leadership.left_to_end_s) > 0:
             try:

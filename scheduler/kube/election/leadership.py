@@ -1,4 +1,4 @@
-"""Whether we lead, until when, and whether we are to end: what the elector's threads share."""
+"""Leadership: whether we lead, until when, and whether we are to end. The elector's threads share it."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Leadership:
 
     @property
     def is_running(self) -> bool:
-        """Whether we lead, and are sure of it now."""
+        """Whether we lead now, and the time to renew is not over."""
         with self.changed:
             return self._phase == "leading" and self._clock() < self._until.not_after
 
     @property
     def left_s(self) -> float:
-        """Seconds until the lease is lost if it is not renewed; not positive after that, infinite for who stands by."""
+        """Seconds until the lease is lost if it is not renewed, negative after that; infinite while standing by."""
         with self.changed:
             return self._until.not_after - self._clock() if self._phase == "leading" else math.inf
 
@@ -107,7 +107,7 @@ class Leadership:
             return self.is_running and not self.is_to_end
 
     def wait_for_end(self) -> None:
-        """Wait until we don't lead any more, or the time to renew is over."""
+        """Wait until we no longer lead, or the time to renew is over."""
         with self.changed:
             while self._phase == "leading" and (left_s := self.left_s) > 0:
                 self.changed.wait(left_s)

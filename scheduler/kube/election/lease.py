@@ -85,7 +85,7 @@ class LeaseClient:
     """Reads and writes one Lease; all methods raise ApiError, TransportError and InvalidObjectError.
 
     `duration_s` is rounded up to the whole seconds that a Lease can name: others may wait too long, never too short.
-    `now_ns` is the wall clock, which only fills the two times for people to read; nobody computes with them.
+    `now_ns` is the wall clock, which only fills the two times that people read; nothing is computed from them.
     """
 
     def __init__(

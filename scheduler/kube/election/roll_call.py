@@ -45,13 +45,13 @@ class RollCall:
     pending: frozenset[str]
 
     def is_overtaken(self, pod: Pod) -> bool:
-        """Return whether a Pod that the watch shows as pending is known not to be any more."""
+        """Return whether a Pod that the watch shows as pending is known to be bound or deleted."""
         version = pod.metadata.resource_version
         return version.isdecimal() and int(version) <= self.resource_version and pod.metadata.uid not in self.pending
 
 
 EVERYONE = RollCall(0, frozenset())
-"""Without leader election nobody was there before us."""
+"""Without leader election: there was no leader before us."""
 
 
 def call_the_roll(transport: Transport, scheduler_names: Sequence[str]) -> RollCall:

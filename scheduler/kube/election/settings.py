@@ -1,4 +1,4 @@
-"""What an election needs to be told: names, times, whom it reports to."""
+"""The settings of an election: names, times, and the observer that it reports to."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class ElectionObserver(Protocol):
         """We lead, and know which Pods are pending; once, after the first `on_term`."""
 
     def on_lost(self, reason: str) -> None:
-        """We led and may not any more, so the process must end; once."""
+        """We led and have lost the lease, so the process must end; once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The clocks and chance; `clock` in monotonic seconds, `now_ns` the wall clock in nanoseconds since 1970."""
+    """Clocks and random numbers; `clock` in monotonic seconds, `now_ns` the wall clock in nanoseconds since 1970."""
 
     clock: Callable[[], float] = time.monotonic
     now_ns: Callable[[], int] = time.time_ns

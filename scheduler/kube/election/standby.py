@@ -17,7 +17,7 @@ _CONFLICTS_AT_ONCE = 3
 
 @dataclass(frozen=True, slots=True)
 class WaitForLease:
-    """Nothing to do for so many seconds, if nothing is heard of the Lease."""
+    """Nothing to do for this many seconds, unless the watch tells of the Lease."""
 
     seconds: float
 
@@ -85,7 +85,7 @@ class StandBy:
         self._take_at_s = now_s + self._pause_s()
 
     def conflicted(self, now_s: float) -> None:
-        """The Lease was not what we took it for: ask at once, and after three times in a row don't hurry any more."""
+        """The Lease had changed: ask at once, but after three conflicts in a row wait a period."""
         self._is_known = False
         self._ask_at_s = now_s
         self._n_conflicts += 1

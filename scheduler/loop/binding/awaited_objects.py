@@ -1,4 +1,4 @@
-"""AwaitedObjects: who waits in PreBind for which objects, and until when. A heap of moments, no blocked thread."""
+"""AwaitedObjects: which Pods wait in PreBind for which objects, and until when. A heap of times, no blocked thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from scheduler.model.catalog import ObjectKey
 
 LOOK_EVERY_S = 1.0
-"""Seconds after which a Pod is looked at though nothing has changed, as kube-scheduler does."""
+"""Seconds after which a Pod is checked although nothing has changed, as in kube-scheduler."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class AwaitedObjects:
         self._look_at(uid, wait, min(now_s + LOOK_EVERY_S, wait.until_s))
 
     def changed(self, key: ObjectKey, now_s: float) -> None:
-        """Have those looked at who wait for an object."""
+        """Have the Pods checked that wait for an object."""
         for uid in self._waiting_for.get(key, ()):
             self._look_at(uid, self._waits[uid], now_s)
 

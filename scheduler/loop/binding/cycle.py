@@ -144,7 +144,7 @@ class BindingCycle:
     # -- answers --------------------------------------------------------------------------------------------
 
     def finish(self, result: BindResult) -> None:
-        """Settle one bind; an outcome that nobody waits for is ignored."""
+        """Settle one bind; an outcome that no Pod waits for is ignored."""
         flight = self._flights.get(result.uid)
         if flight is not None and flight.awaits_bind:
             self._go_on(flight, result)
@@ -169,7 +169,7 @@ class BindingCycle:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def called(self, uid: str, allow: bool, message: str) -> bool:
-        """Set a Pod free that waits at Permit, or send it back; return whether it was waiting."""
+        """Allow or reject a Pod that waits at Permit; return whether it was waiting."""
         plugins = self._waiting.plugins(uid)
         if not plugins:
             return False
@@ -178,7 +178,7 @@ class BindingCycle:
         return True
 
     def changed(self, pod: PodInfo) -> None:
-        """Ask the plugins again that have a Pod waiting, now that it was updated."""
+        """Ask the plugins that keep a Pod waiting once more: the Pod was updated."""
         flight = self._flights.get(pod.uid)
         if flight is None:
             return
@@ -199,7 +199,7 @@ class BindingCycle:
     def preempted(self, uid: str, by: str) -> bool:
         """Send back a Pod that is not yet being bound, whose place plugin `by` gives away; return whether it was so.
 
-        From PreBind on no refusal is told any more: it is a fault, and the Pod is tried again.
+        From PreBind on this counts as an error, not as a refusal, and the Pod is tried again.
         """
         flight = self._flights.get(uid)
         if flight is None or flight.awaits_bind:
@@ -257,7 +257,7 @@ class BindingCycle:
             self._instructions.after_bind(self._runner, plugin, placement)
 
     def _end(self, flight: Flight, error: Exception) -> None:
-        """Take back everything that `begin` and the walk did, let others use the room, and say why."""
+        """Undo everything that `begin` and the walk did, give the room back, and report why."""
         placement, attempt, now_s = flight.placement, flight.placement.attempt, self._clock()
         uid = attempt.pod.uid
         del self._flights[uid]

@@ -67,11 +67,11 @@ class PluginRunner:
         for plugin in reversed(placement.profile.reserve):
             try:
                 plugin.unreserve(placement.state_of(plugin), placement.pod, placement.node_name)
-            except Exception:  # its own books are wrong now, nobody else's
+            except Exception:  # only this plugin's own state may be wrong now
                 log.exception("Unreserve of plugin %s raised for Pod %s", plugin.name, placement.pod)
 
     def permit(self, placement: Placement) -> dict[str, Wait]:
-        """Return who wants the Pod to wait, by plugin; nobody: it may be bound."""
+        """Return the waits that plugins ask for, by plugin; none: the Pod may be bound."""
         began_s = self._clock()
         waits: dict[str, Wait] = {}
         for plugin in placement.profile.permit:
@@ -84,7 +84,7 @@ class PluginRunner:
         return waits
 
     def reconsider(self, plugin: PermitPlugin, placement: Placement, pod: PodInfo) -> bool:
-        """Ask a plugin again that has the Pod waiting; return whether it may go on."""
+        """Ask a plugin that keeps the Pod waiting once more; return whether the Pod may go on."""
         answer = self._call(plugin, "Permit", placement, plugin.reconsider, pod)
         if isinstance(answer, Wait):
             return False

@@ -40,7 +40,7 @@ class Preparations:
         self.awaited = AwaitedObjects()
 
     def reserve(self, flight: Flight) -> None:
-        """Run Reserve, and have everyone see what it sets aside."""
+        """Run Reserve, and assume the objects that it returns."""
         for plugin, reserved in self._runner.reserve(flight.placement):
             flight.placement = flight.placement.with_state(plugin, reserved.state)
             for item in reserved.objects:
@@ -52,7 +52,7 @@ class Preparations:
                 flight.assumed[key] = item
 
     def give_back(self, flight: Flight) -> None:
-        """Take back what was set aside and is not written, and let others use it."""
+        """Forget what was assumed and is not written, so that other Pods can use it."""
         self.awaited.remove(flight.placement.pod.uid)
         for item in flight.assumed.values():
             shown = self._assumed.forget(item)
@@ -62,7 +62,7 @@ class Preparations:
         flight.assumed.clear()
 
     def prebind(self, flight: Flight) -> Walk:
-        """Run PreBind; where it has the Pod waiting, its node is written first, as autoscalers want to know it."""
+        """Run PreBind; where the Pod has to wait, its node is written to its status first, for autoscalers to see."""
         placement, runner, began_s = flight.placement, self._runner, self._clock()
         for plugin in placement.profile.prebind:
             flight.preparing = plugin.name
@@ -98,7 +98,7 @@ class Preparations:
         self._instructions.run_in_pool(lambda: runner.prebind(plugin, placement), flight.settle)
 
     def _nominate(self, flight: Flight) -> Walk:
-        """Write the node to the Pod's status, and wait, so that the bind comes after it. Its failure means nothing."""
+        """Write the node to the Pod's status, and wait, so that the bind comes after it. A failure is ignored."""
         pod, node_name = flight.placement.pod, flight.placement.node_name
         is_told = flight.is_nominated or pod.pod.status.nominated_node_name == node_name
         flight.is_nominated = True

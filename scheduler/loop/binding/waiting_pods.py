@@ -1,4 +1,4 @@
-"""WaitingPods: who waits at Permit, for which plugins and until when. A heap of deadlines, no blocked thread."""
+"""WaitingPods: which Pods wait at Permit, for which plugins and until when. A heap of deadlines, no blocked thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WaitingPods:
         return len(self._plugins)
 
     def add(self, uid: str, timeouts_s: Mapping[str, float], now_s: float) -> None:
-        """Have a Pod wait for each of some plugins, at most so long."""
+        """Have a Pod wait for each of these plugins, for its timeout at most."""
         self._plugins[uid] = set(timeouts_s)
         for plugin, timeout_s in timeouts_s.items():
             heapq.heappush(self._deadlines, (now_s + timeout_s, uid, plugin, timeout_s))
@@ -33,7 +33,7 @@ class WaitingPods:
         return frozenset(self._plugins.get(uid, ()))
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Let one plugin go; return whether the Pod waits for nobody any more (it has left then)."""
+        """Note that one plugin allows the Pod; return whether it was the last (the Pod has left then)."""
         plugins = self._plugins.get(uid)
         if plugins is None:
             return False

@@ -1,4 +1,4 @@
-"""Nodes that a rule refuses for what placed Pods will add: no sample tells that this is over, the next one shows it."""
+"""FilledNodes: nodes that a rule refuses for pending load, the load that placed Pods will add to a signal."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from scheduler.signals.columns.store import SignalStore
 
 
 class FilledNodes:
-    """Remembers what rules over signals with pending load have refused since the last answer.
+    """Remembers which nodes rules over signals with pending load have refused since the last answer.
 
     A Pod that is placed, or that goes, changes that between two answers, and each such change would bring back every
-    Pod that waits. So it is asked about with the answers: what was refused at some time since the last one, and is not
-    any more.
+    Pod that waits. So it is looked at with each answer: which nodes were refused at any time since the last one, and no
+    longer are.
     """
 
     def __init__(self, signals: SignalStore, cache: Cache) -> None:

@@ -43,7 +43,7 @@ Domain = tuple[Role, str]
 """A role and a topology key."""
 
 _Handle = tuple[str | None, tuple[str, str] | None]
-"""A namespace and a label that a Pod must have to be meant; None: any."""
+"""A namespace and a label that a Pod must have to match; None: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class CarriedTerms(Index):
     def about(self, subject: Subject, n_rows: int) -> dict[Domain, IntArray]:
         """Return int64 (2, n_rows) by domain: terms on each row that mean the subject, and the sum of their weights.
 
-        A domain that nobody's term is about is left out. Not to be kept: it changes as Pods come and go.
+        A domain without such a term is left out. Do not keep the answer: it changes as Pods come and go.
         """
         answer = self._answers.pop(subject, None)
         if answer is None:

@@ -20,7 +20,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 def own_labels_may_help(_pod: PodInfo, _event: ClusterEvent) -> QueueingHint:
-    """The Pod's own labels changed: a placed Pod may not mind it any more."""
+    """The Pod's own labels changed: the anti-affinity of a placed Pod may no longer match it."""
     return _QUEUE
 
 

@@ -58,9 +58,9 @@ class _AffinityState:
         return term.matches(self.pod.namespace, self.pod.labels, self.namespace_labels)
 
     def is_first(self, rows: Rows) -> BoolArray:
-        """Return bool (len(rows),): nobody anywhere matches but the Pod itself.
+        """Return bool (len(rows),): no Pod anywhere matches but the one to place.
 
-        It may begin a group that wants to be together.
+        It may be the first of a group whose Pods want to be together.
         """
         first: BoolArray = np.full(len(self.near[0].codes[rows]), self.wanted.holds(self.pod))
         for one in self.near:
@@ -135,7 +135,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
     def filter(self, state: _AffinityState, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        """Return at most one refusal of each node: as in kube-scheduler only the first is told."""
+        """Return at most one refusal of each node: as in kube-scheduler only the first is reported."""
         standing = np.ones(len(snapshot.nodes.alive[rows]), dtype=np.bool_)
         found: list[Rejection] = []
         if state.near:

@@ -1,6 +1,6 @@
-"""Disks of the sources built into Kubernetes, as the CSI drivers see them that took them over.
+"""CSI migration: disks of the volume plugins built into Kubernetes, as the CSI drivers that took over know them.
 
-Whether a node has a plugin migrated, its CSINode says; a volume whose names cannot be translated is an
+A node's CSINode says which plugins are migrated there. A volume whose names cannot be translated is an
 InvalidObjectError.
 
 Source: k8s.io/csi-translation-lib v0.37 (behaviour).

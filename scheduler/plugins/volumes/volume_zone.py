@@ -28,7 +28,7 @@ from scheduler.plugins.volumes.csi_migration import BETA_REGION, BETA_ZONE, REGI
 REASON = "node(s) had no available volume zone"
 
 _NODE_KEY_TOO: Mapping[str, str] = {BETA_ZONE: ZONE, BETA_REGION: REGION}
-"""A label of a volume with the key that a node may carry in its stead; not the other way round."""
+"""A label key of a volume, and the key that a node may have instead; not the other way round."""
 
 _KEYS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 

@@ -27,8 +27,8 @@ ByPriority = dict[K, dict[int, dict[int, int]]]
 def disks(volume: Volume) -> Iterator[tuple[Disk, bool]]:
     """Yield the disks that no two Pods of a node may share, and whether the volume only reads.
 
-    An RBD image is one disk for each of its monitors: one in common is enough. Who reads an EBS volume shares it
-    with nobody all the same.
+    An RBD image is one disk for each of its monitors: one in common is enough. An EBS volume is never shared, not even
+    by readers.
 
     Source: kube-scheduler v1.37 volumerestrictions/volume_restrictions.go isVolumeConflict (behaviour).
     """
@@ -107,7 +107,7 @@ class VolumesInUse(Index):
                 yield row
 
     def conflicting_rows(self, disk: Disk, is_reader: bool) -> Iterator[int]:
-        """Yield the rows where the disk cannot be had: who only reads shares it with others that do."""
+        """Yield the rows where the disk is taken: readers share it with each other only."""
         for uses in self._against(is_reader):
             for rows in uses.get(disk, {}).values():
                 yield from rows

@@ -1,4 +1,4 @@
-"""Attached: how many volumes each node has attached per CSI driver, and how many it may have.
+"""AttachedVolumes: how many volumes each node has attached per CSI driver, and how many it may have.
 
 Kept up to date row by row: what is counted depends on the Pods of a row, the claims, volumes and classes behind theirs,
 the CSINode and the VolumeAttachments, and a change to any of these is found by the row that it touches.
@@ -56,7 +56,7 @@ _KINDS: tuple[type[CatalogObject], ...] = (
 class Counted(NamedTuple):
     """A volume as it counts on a node: as `handle`; `is_in_tree`: only on nodes that have a CSINode at all.
 
-    `fault` says in its stead why an attempt has to fail that comes upon it; `is_missing`: for want of the claim.
+    Where it cannot be counted, `fault` says why an attempt that needs the count fails; `is_missing`: it has no claim.
     """
 
     is_in_tree: bool
@@ -137,7 +137,7 @@ class _Row(NamedTuple):
 _NOTHING = _Row(frozenset(), frozenset(), "", frozenset())
 
 
-class Attached:
+class AttachedVolumes:
     """Counts per driver and row; `follow` brings them up to date, the columns are int64 or bool (n_rows,)."""
 
     def __init__(self) -> None:
@@ -244,7 +244,7 @@ class Attached:
         catalog, fault = snapshot.catalog, ""
         by_pods, beyond, needs = set[Handle](), set[Handle](), set[Needed]()
         here = snapshot.index(VolumesInUse).by_uid(row)
-        # In the order of the node's Pods, which the index doesn't keep: the first fault is the one that is told.
+        # In the order of the node's Pods, which the index doesn't keep: the first fault is the one reported.
         for pod in snapshot.pods_on(row) if here else ():
             for volume in (pod.pod.spec.volumes or ()) if pod.uid in here else ():
                 needs.update(_needs(pod.pod, volume, catalog))

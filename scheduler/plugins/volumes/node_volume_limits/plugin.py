@@ -17,7 +17,7 @@ from scheduler.model.volumes import CSIDriver, CSINode, VolumeAttachment
 from scheduler.plugins.volumes.claims import is_used_claim
 from scheduler.plugins.volumes.csi_migration import Handle, in_tree_of
 from scheduler.plugins.volumes.csi_nodes import NO_LIMIT
-from scheduler.plugins.volumes.node_volume_limits.attached_volumes import Attached, Counted, counted
+from scheduler.plugins.volumes.node_volume_limits.attached_volumes import AttachedVolumes, Counted, counted
 from scheduler.plugins.volumes.volumes_in_use import VolumesInUse, has_attachable
 
 REASON = "node(s) exceed max volume count"
@@ -31,7 +31,8 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Refuses nodes whose CSI drivers would have more volumes attached than they can, or that lack a driver.
 
     Where a driver asks for it (`preventPodSchedulingIfMissing`), a node must have it. Of several that a node lacks, the
-    first by name is told. A volume that cannot be told fails an attempt that comes to the node.
+    first by name is the reason. A volume whose driver or handle cannot be worked out fails an attempt that gets as far
+    as the node.
 
     Source: kube-scheduler v1.37 nodevolumelimits/csi.go (behaviour).
     """
@@ -41,7 +42,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     kinds = ("PersistentVolume", "StorageClass", "CSIDriver")
 
     def follow(self, snapshot: Snapshot) -> None:
-        snapshot.catalog.derived(Attached).follow(snapshot)
+        snapshot.catalog.derived(AttachedVolumes).follow(snapshot)
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
         return PreFilterResult() if has_attachable(pod.pod) else SKIP
@@ -54,7 +55,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if missing is not None:
             everywhere = np.ones(len(snapshot.nodes.alive[rows]), dtype=np.bool_)
             return (Rejection(everywhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, missing.fault),)
-        attached = snapshot.catalog.derived(Attached)
+        attached = snapshot.catalog.derived(AttachedVolumes)
         attached.follow(snapshot)
         verdicts: list[tuple[Code, str, BoolArray]] = []
         decided = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
@@ -81,7 +82,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         )
 
 
-def _where_new(wanted: Sequence[Counted], attached: Attached) -> dict[Handle, BoolArray]:
+def _where_new(wanted: Sequence[Counted], attached: AttachedVolumes) -> dict[Handle, BoolArray]:
     """Return per volume bool (n_rows,): where it would have to be attached, were it not there already."""
     found: dict[Handle, BoolArray] = {}
     for one in wanted:
@@ -91,12 +92,14 @@ def _where_new(wanted: Sequence[Counted], attached: Attached) -> dict[Handle, Bo
     return found
 
 
-def _faults(wanted: Sequence[Counted], attached: Attached) -> list[tuple[str, BoolArray]]:
-    """Return the Pod's volumes that cannot be told, and where that matters."""
+def _faults(wanted: Sequence[Counted], attached: AttachedVolumes) -> list[tuple[str, BoolArray]]:
+    """Return why volumes of the Pod cannot be counted, and on which nodes they have to be."""
     return [(one.fault, attached.where(is_in_tree=one.is_in_tree)) for one in wanted if one.fault]
 
 
-def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Catalog) -> list[tuple[str, BoolArray]]:
+def _not_installed(
+    new: dict[Handle, BoolArray], attached: AttachedVolumes, catalog: Catalog
+) -> list[tuple[str, BoolArray]]:
     """Return per driver that must be installed where it is wanted and is not."""
     refused: list[tuple[str, BoolArray]] = []
     for driver in sorted({handle.driver for handle in new}):
@@ -109,8 +112,8 @@ def _not_installed(new: dict[Handle, BoolArray], attached: Attached, catalog: Ca
     return refused
 
 
-def _faults_of_others(new: dict[Handle, BoolArray], attached: Attached) -> list[tuple[str, BoolArray]]:
-    """Return the nodes on which volumes have to be counted and one of another Pod cannot be told."""
+def _faults_of_others(new: dict[Handle, BoolArray], attached: AttachedVolumes) -> list[tuple[str, BoolArray]]:
+    """Return the nodes on which volumes have to be counted and one of another Pod cannot be."""
     found: list[tuple[str, BoolArray]] = []
     has_limits = attached.csi_nodes.has_limits()
     for row, fault in attached.faults.items():
@@ -121,7 +124,7 @@ def _faults_of_others(new: dict[Handle, BoolArray], attached: Attached) -> list[
     return found
 
 
-def _exceeded(new: dict[Handle, BoolArray], attached: Attached) -> BoolArray:
+def _exceeded(new: dict[Handle, BoolArray], attached: AttachedVolumes) -> BoolArray:
     """Return bool (n_rows,): a driver would have more volumes than its limit."""
     exceeded = np.zeros(len(attached.count("")), dtype=np.bool_)
     for driver in {handle.driver for handle in new}:

@@ -59,7 +59,7 @@ class ClaimMatch:
 
 @dataclass(frozen=True, slots=True)
 class Provision:
-    """A claim for which a volume would be made `where`, bool (n_rows,); `pools` are slots, NONE where nobody counts."""
+    """A claim for which a volume would be made `where`, bool (n_rows,); `pools` are slots, NONE: capacity unknown."""
 
     claim: PersistentVolumeClaim
     where: BoolArray
@@ -171,7 +171,7 @@ def _match(
 def _provision(
     wanted: Sequence[tuple[PersistentVolumeClaim, BoolArray]], found: BindingPlan, free: FreeStorage, snapshot: Snapshot
 ) -> None:
-    """Note for each claim where a volume would be made for it; a node's first claim without a way decides for it."""
+    """Note for each claim where a volume would be made for it; on each node the first claim that fails decides."""
     open_rows = np.ones(snapshot.nodes.n_rows, dtype=np.bool_)
     for claim, where in wanted:
         here = where & open_rows
@@ -199,7 +199,7 @@ def _provision(
 
 
 def _is_counted(claim: PersistentVolumeClaim, storage_class: StorageClass, snapshot: Snapshot) -> bool:
-    """Return whether the driver tells how much storage there is, and the claim how much it wants."""
+    """Return whether the driver publishes its capacity, and the claim asks for a size."""
     driver = snapshot.catalog.get(CSIDriver, storage_class.provisioner)
     is_told = driver is not None and bool(driver.spec.storage_capacity)
     return is_told and "storage" in (claim.spec.resources.requests or {})

@@ -59,7 +59,7 @@ def check_bound(claims: Sequence[PersistentVolumeClaim], snapshot: Snapshot) -> 
 
 
 def _where_migrated(volume: PersistentVolume, snapshot: Snapshot) -> tuple[BoolArray, str]:
-    """Return bool (n_rows,): where a CSI driver has the volume's plugin; and why it cannot tell the volume, if so."""
+    """Return bool (n_rows,): where a CSI driver has taken over the volume's plugin; and why it has no handle, if so."""
     plugin = in_tree_of(volume.spec)
     if plugin is None:
         return np.zeros(snapshot.nodes.n_rows, dtype=np.bool_), ""

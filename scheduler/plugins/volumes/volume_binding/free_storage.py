@@ -1,8 +1,7 @@
 """FreeStorage: what storage there is for claims: free volumes, and pools to make new ones in, by storage class.
 
-It is looked for by claim and node at once: the offers that suit the claim, strung out over the nodes within reach of
-each, and of these the best for every node. What the columns hold changes with PersistentVolumes and
-CSIStorageCapacities alone.
+A claim is matched on all nodes at once: the offers that suit it are laid out over the nodes that each can be used from,
+and every node gets the best of its own. Only PersistentVolumes and CSIStorageCapacities change what the tables hold.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class FreeStorage:
                 try:
                     self._offer(key, item)
                 except InvalidObjectError:
-                    continue  # a quantity that no API server lets pass: nobody can be sure of such an offer
+                    continue  # a quantity that no API server accepts: such an offer cannot be relied on
         self.reaches.follow(snapshot.nodes, snapshot.generation)
         for table in (*self._volumes.values(), *self._pools.values()):
             table.follow()

@@ -70,8 +70,8 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
     cycle, so PreFilter decides for all rows at once. The score is 0 on every node for Pods without claims: one column
     for all of them.
 
-    Once a node is chosen, Reserve has the volumes and claims seen as they will be; PreBind writes them and waits until
-    the controllers of the cluster have bound the claims.
+    Once a node is chosen, Reserve assumes the volumes and claims as they will be; PreBind writes them and waits until
+    the cluster's controllers have bound the claims.
 
     Source: kube-scheduler v1.37 volumebinding/volume_binding.go and binder.go (behaviour).
     """
@@ -99,7 +99,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
             return SKIP
         bound = [claim for claim in claims if is_bound(claim)]
         waiting = [claim for claim in claims if not is_bound(claim)]
-        # All are looked at before any is refused: a class without a mode is a fault, whoever else waits.
+        # All are checked before any is refused: a class without a binding mode is an error in any case.
         if not all([_is_delayed(claim, snapshot.catalog) for claim in waiting]):
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (REASON_IMMEDIATE,))
         state = check_bound(bound, snapshot)
@@ -110,7 +110,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         faults = [(found.faulty, found.fault) for found in (state, state.plan) if found is not None and found.fault]
         if state.plan is not None:
             refused[1:1] = [(state.plan.no_volume, REASON_NO_VOLUME), (state.plan.no_space, REASON_NO_SPACE)]
-        # A fault is the first that a node says: what else is found out about it is never told.
+        # An error comes first: it fails the attempt, so no other reason is reported for that node.
         codes = ((Code.ERROR, faults), (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, refused))
         return [Rejection(mask[rows], code, reason) for code, told in codes for mask, reason in told if mask.any()]
 
@@ -128,7 +128,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         return Reserved(chosen, chosen.changed)
 
     def unreserve(self, state: VolumeState | AssumedVolumes | None, pod: PodInfo, node_name: str) -> None:
-        """There is nothing to undo here: what Reserve returned is taken back by whom it was returned to."""
+        """Do nothing: the caller takes back the objects that Reserve returned."""
 
     def prebind(
         self, state: VolumeState | AssumedVolumes | None, pod: PodInfo, node_name: str
@@ -158,7 +158,7 @@ def _zeros(n: int) -> IntArray:
 
 
 def _usable(use: ClaimUse, pod: PodInfo, catalog: Catalog) -> PersistentVolumeClaim | str:
-    """Return the claim, or why the Pod cannot have it."""
+    """Return the claim, or why the Pod cannot use it."""
     claim = catalog.get(PersistentVolumeClaim, use.claim, pod.namespace)
     if claim is None:
         missing = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{use.claim}"'
@@ -179,7 +179,7 @@ def _is_delayed(claim: PersistentVolumeClaim, catalog: Catalog) -> bool:
     Raises
     ------
     InvalidObjectError
-        Its class does not say.
+        Its class has no binding mode.
     """
     storage_class = class_of(claim, catalog)
     if storage_class is None:

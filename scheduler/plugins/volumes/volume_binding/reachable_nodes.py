@@ -31,7 +31,7 @@ NOWHERE: Reach = ()
 _Label = tuple[str, str]
 
 _MOST_UNUSED = 65_536
-"""Rows of values given back that may lie about before the others are moved up."""
+"""How many rows of released values may be left in the array before it is compacted."""
 
 _NO_ROWS: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -145,7 +145,7 @@ class ReachableRows:
             self._find(number, nodes)
         self._to_find.clear()
         if self._n_unused > max(_MOST_UNUSED, self._n_flat // 2):
-            self._close_ranks()
+            self._compact()
 
     def expand(self, numbers: IntArray) -> tuple[IntArray, IntArray]:
         """Return the rows of all `numbers`, one after the other, and how many each has: int64 (n,), int64 (k,).
@@ -192,13 +192,13 @@ class ReachableRows:
             self._buckets.clear()
 
     def _drop(self, number: int) -> None:
-        """Leave the rows of a Reach lying about."""
+        """Give up the rows of a Reach; they stay in the array until it is compacted."""
         if number < len(self._lengths):
             self._n_unused += int(self._lengths[number])
             self._lengths[number] = 0
 
     def _find(self, number: int, nodes: NodeView) -> None:
-        """Append the rows of one Reach; where they were before is not used again."""
+        """Append the rows of one Reach; its old place in the array stays unused."""
         rows = self._rows_of(self._values[number], nodes)
         self._drop(number)
         while number >= len(self._starts):
@@ -213,8 +213,8 @@ class ReachableRows:
         self._starts[number], self._lengths[number] = self._n_flat, len(rows)
         self._n_flat = needed
 
-    def _close_ranks(self) -> None:
-        """Copy what is in use to the front."""
+    def _compact(self) -> None:
+        """Compact the array: copy what is in use to the front."""
         numbers = np.flatnonzero(self._lengths)
         rows, lengths = self.expand(numbers)
         self._flat, self._n_flat, self._n_unused = rows, len(rows), 0

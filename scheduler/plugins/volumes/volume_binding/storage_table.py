@@ -89,8 +89,8 @@ def floor_bytes(resources: ResourceList | None) -> int:
 class StorageTable:
     """The offers of one storage class: a slot each, int64 (capacity,) columns.
 
-    `amount` is what can be had of an offer at once and `total` what there is of it, in bytes (NONE: not known). The
-    best offer is the smallest, or any: then a hash of its name decides, as among equals.
+    `amount` is the most that one claim can get of an offer and `total` all of it, in bytes (NONE: not known). The best
+    offer is the smallest one, or any: then a hash of its name decides, as among equals.
     """
 
     def __init__(self, *, is_smallest_best: bool) -> None:
@@ -175,7 +175,7 @@ class StorageTable:
         return [(name, codes == code) for name, code in self._class_codes.items()]
 
     def has_room(self, size_bytes: int) -> BoolArray:
-        """Return bool (capacity,): the offers from which this much can be had at once."""
+        """Return bool (capacity,): the offers of which one claim can get this much."""
         found: BoolArray = self.is_there & (self.amount >= size_bytes)
         return found
 
