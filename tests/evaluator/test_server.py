@@ -30,6 +30,7 @@ from scheduler.signals.format.promql import reaches
 from tests.evaluator.conftest import Twins
 from tests.evaluator.samples import T0_S
 from tests.evaluator.serving import Served, served
+from tests.signals.asking.scripted import NoObserver
 from tests.support.clocks import OwnTime
 from tests.support.waiting import wait_until
 
@@ -269,7 +270,7 @@ def test_the_refresher_unmodified() -> None:
         scrape(begun_s + i)
     with served(PrometheusServer(store, lambda: now_s)) as endpoint:
         client = PrometheusClient(ClientSettings(endpoint.url))
-        refresher = Refresher(client, lambda answer: published.__setitem__(answer.signal, answer))
+        refresher = Refresher(client, lambda answer: published.__setitem__(answer.signal, answer), NoObserver())
         refresher.set_identity(NodeIdentity(1, nodes, {node: i for i, node in enumerate(nodes)}))
         refresher.set_rules(RuleSet({one.name: one for one in (load, high, odd)}, (), 1))
         wait_until(lambda: len(published) == 3, what="an answer or a failure of every signal")

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+_FAILURES: Final = 3
+"""So many in a row open it."""
 _MIN_SHARE: Final = 0.5
 
 
@@ -15,8 +17,6 @@ class Breaker:
 
     Parameters
     ----------
-    threshold
-        Failures in a row that open it.
     first_s, cap_s
         The first and the longest pause; each failed attempt doubles it. A pause is drawn between half and all of
         that, so that many instances do not come back in step.
@@ -27,13 +27,11 @@ class Breaker:
     def __init__(
         self,
         clock: Callable[[], float],
-        threshold: int = 3,
         first_s: float = 1.0,
         cap_s: float = 15.0,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._clock = clock
-        self._threshold = threshold
         self._first_s = first_s
         self._cap_s = cap_s
         self._chance = chance
@@ -49,7 +47,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        return self._n_failures >= self._threshold
+        return self._n_failures >= _FAILURES
 
     @property
     def next_s(self) -> float:
@@ -86,8 +84,8 @@ class Breaker:
             self._is_trying = False
             if not self.is_open:
                 return False
-            exponent = min(self._n_failures - self._threshold, 30)
+            exponent = min(self._n_failures - _FAILURES, 30)
             pause_s = min(self._first_s * 2.0**exponent, self._cap_s)
             share = _MIN_SHARE + (1.0 - _MIN_SHARE) * self._chance()
             self._closed_until_s = self._clock() + pause_s * share
-            return self._n_failures == self._threshold
+            return self._n_failures == _FAILURES

@@ -49,8 +49,3 @@ def _duration(seconds: float) -> str:
 
 def headers(flavor: Flavor) -> dict[str, str]:
     return dict(_HEADERS.get(flavor, {}))
-
-
-def bounds_lookback(flavor: Flavor) -> bool:
-    """Whether a query can say how far back the newest sample of a series may be."""
-    return flavor is not Flavor.MIMIR

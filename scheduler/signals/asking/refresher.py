@@ -50,18 +50,6 @@ class RefreshObserver(Protocol):
         """An answer with values is about to be published."""
 
 
-class NoObserver:
-    """A RefreshObserver that counts nothing."""
-
-    def query_done(self, signal: str, duration_s: float, error_kind: str) -> None: ...
-
-    def server_done(self, server: str, is_up: bool) -> None: ...
-
-    def query_skipped(self, signal: str, reason: str) -> None: ...
-
-    def answered(self, answer: SignalAnswer) -> None: ...
-
-
 class Refresher:
     """Keeps every signal of the rules in force asked that asks this Prometheus.
 
@@ -83,8 +71,8 @@ class Refresher:
         self,
         client: QueryClient,
         publish: Callable[[SignalAnswer], None],
+        observer: RefreshObserver,
         clock: Callable[[], float] = time.monotonic,
-        observer: RefreshObserver | None = None,
         concurrency: int = 4,
         chance: Callable[[], float] = random.random,
         server: str = "",
@@ -93,7 +81,7 @@ class Refresher:
         self._client = client
         self._publish = publish
         self._clock = clock
-        self._observer = observer or NoObserver()
+        self._observer = observer
         self._chance = chance
         self._server = Breaker(clock, chance=chance)
         self._resolver = NodeResolver(NodeIdentity())

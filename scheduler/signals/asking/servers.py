@@ -35,7 +35,7 @@ class Servers:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.refreshers: Mapping[str, Refresher] = {
-            name: Refresher(client, publish, clock, observer, _CONCURRENCY, server=name)
+            name: Refresher(client, publish, observer, clock, _CONCURRENCY, server=name)
             for name, client in clients.items()
         }
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.session import ResultSeries
@@ -82,6 +83,18 @@ def vector(values: Sequence[tuple[Mapping[str, str], str]], at: float = 1000.0, 
 
 def always(body: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Script:
     return lambda exchange, _form: exchange.answer(body, status, headers)
+
+
+class NoObserver:
+    """A RefreshObserver that counts nothing."""
+
+    def query_done(self, signal: str, duration_s: float, error_kind: str) -> None: ...
+
+    def server_done(self, server: str, is_up: bool) -> None: ...
+
+    def query_skipped(self, signal: str, reason: str) -> None: ...
+
+    def answered(self, answer: SignalAnswer) -> None: ...
 
 
 class Clock:

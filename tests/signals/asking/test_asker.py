@@ -9,7 +9,6 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import Drops, SignalAnswer, signature
 from scheduler.signals.asking.asker import Asked, SignalAsker
-from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
@@ -99,44 +98,3 @@ def test_a_slow_query_makes_the_signal_slow_until_it_is_quick_again() -> None:
         with pytest.raises(QueryTimeout):
             world.asker.ask(Asked(world.client, resolver_of, 1))
         assert world.asker.is_slow == is_slow
-
-
-def test_a_breaker_opens_tries_once_and_closes() -> None:
-    clock = Clock()
-    breaker = Breaker(clock, threshold=3, first_s=1.0, cap_s=4.0, chance=lambda: 1.0)
-    assert [breaker.failed() for _ in range(3)] == [False, False, True]
-    pauses = []
-    for _ in range(4):
-        begun_s = clock.now_s
-        while not breaker.allows():
-            clock.now_s += 0.5
-        assert not breaker.allows(), "one attempt at a time"
-        pauses.append(clock.now_s - begun_s)
-        assert not breaker.failed()
-    assert pauses == [1.0, 2.0, 4.0, 4.0]
-    clock.now_s += 10.0
-    assert breaker.allows()
-    breaker.withdraw()
-    assert breaker.allows()
-    assert breaker.succeeded()
-    assert breaker.allows()
-    assert not breaker.succeeded()
-
-
-def test_pauses_are_drawn_so_that_instances_do_not_come_back_in_step() -> None:
-    clock = Clock()
-    breaker = Breaker(clock, threshold=1, first_s=8.0, cap_s=8.0, chance=lambda: 0.0)
-    breaker.failed()
-    clock.now_s += 4.0
-    assert breaker.allows()
-
-
-def test_a_limit_shortens_the_pauses_that_come() -> None:
-    clock = Clock()
-    breaker = Breaker(clock, threshold=1, first_s=8.0, cap_s=8.0, chance=lambda: 1.0)
-    breaker.limit(2.0)
-    assert breaker.failed()
-    clock.now_s += 1.9
-    assert not breaker.allows()
-    clock.now_s += 0.2
-    assert breaker.allows()

@@ -20,6 +20,7 @@ from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import Bounds
 from scheduler.signals.columns.store import SignalStore
 from tests.builders import make_node
+from tests.signals.asking.scripted import NoObserver
 from tests.signals.columns.store_world import crossed
 from tests.support.exporter import NodeExporter
 from tests.support.plugin import StartPrometheus
@@ -138,7 +139,9 @@ def test_from_prometheus_to_a_table_and_through_an_outage(prometheus: Prometheus
     store = SignalStore()
     store.add_identity(identity)
     said: list[tuple[SignalAnswer, frozenset[str]]] = []
-    refresher = Refresher(client_of(prometheus), lambda answer: said.append((answer, store.publish(crossed(answer)))))
+    refresher = Refresher(
+        client_of(prometheus), lambda answer: said.append((answer, store.publish(crossed(answer)))), NoObserver()
+    )
     rules = RuleSet({signal.name: signal for signal in (LOAD, BUSY, TWICE)}, (HIGH,), 1)
 
     def columns() -> dict[str, list[float]]:

@@ -26,8 +26,8 @@ from scheduler.signals.asking.query_errors import (
     QueryError,
     UnauthorizedError,
 )
-from scheduler.signals.asking.refresher import NoObserver
 from scheduler.signals.asking.servers import Servers
+from tests.signals.asking.scripted import NoObserver
 from tests.support.pki import CertificateAuthority
 from tests.support.plugin import StartPrometheus
 from tests.support.prometheus import PrometheusServer, WebAccess

@@ -7,7 +7,6 @@ import pytest
 from scheduler.settings.prometheus import Flavor
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.credentials import Access
-from scheduler.signals.asking.flavors import bounds_lookback
 from scheduler.signals.asking.query_errors import TooMuchData
 from tests.signals.asking.scripted import Request, always, scripted, vector
 
@@ -48,10 +47,6 @@ def test_each_flavor_gets_its_own_parameters(flavor: Flavor, expected: dict[str,
 
 def test_a_header_of_the_user_wins() -> None:
     assert asked(Flavor.MIMIR, {"Cache-Control": "max-age=5"}).headers["Cache-Control"] == "max-age=5"
-
-
-def test_only_mimir_takes_no_bound_on_the_look_back() -> None:
-    assert [flavor for flavor in Flavor if not bounds_lookback(flavor)] == [Flavor.MIMIR]
 
 
 def test_a_server_that_knows_no_limit_is_counted_here() -> None:

@@ -16,7 +16,7 @@ from scheduler.model.rules import ByKind, RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected
 from scheduler.signals.asking.refresher import Refresher
-from tests.signals.asking.scripted import FakeClient
+from tests.signals.asking.scripted import FakeClient, NoObserver
 from tests.support.clocks import OwnTime
 from tests.support.waiting import wait_until
 
@@ -57,7 +57,7 @@ class World:
         self.observer = Observer()
         self.published: list[SignalAnswer] = []
         self.refresher = Refresher(
-            self.client, self.published.append, clock, self.observer, concurrency=2, chance=lambda: 0.0
+            self.client, self.published.append, self.observer, clock, concurrency=2, chance=lambda: 0.0
         )
         self.refresher.set_identity(NODES)
 
@@ -198,7 +198,7 @@ def test_many_new_nodes_are_asked_for_at_once(world: World) -> None:
 
 def test_what_is_by_node_is_asked_once_the_nodes_are_known() -> None:
     client, published = FakeClient(), list[SignalAnswer]()
-    refresher = Refresher(client, published.append)
+    refresher = Refresher(client, published.append, NoObserver())
     try:
         refresher.set_rules(rules_of(fast("cpu", interval_s=60.0), Signal("burn", "burn_expr", ByKind.CLUSTER)))
         wait_until(lambda: published, 2.0, "the signal of the cluster")
@@ -279,7 +279,7 @@ class Hung:
     def query(self, expr, lookback_s=None):
         asked.set()
         threading.Event().wait()
-refresher = Refresher(Hung(), print)
+refresher = Refresher(Hung(), print, None)
 refresher.set_rules(RuleSet({"s": Signal("s", "x", ByKind.CLUSTER)}, (), 1))
 assert asked.wait(30.0)
 print(time.monotonic(), flush=True)

@@ -13,9 +13,8 @@ from scheduler.model.rules import RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient, QueryResult
 from scheduler.signals.asking.query_errors import PrometheusUnreachable
-from scheduler.signals.asking.refresher import NoObserver
 from scheduler.signals.asking.servers import Servers
-from tests.signals.asking.scripted import FakeClient, Script, always, scripted, vector
+from tests.signals.asking.scripted import FakeClient, NoObserver, Script, always, scripted, vector
 from tests.support.clocks import OwnTime
 from tests.support.waiting import wait_until
 
