@@ -16,7 +16,7 @@ from scheduler.cli.command_line import OK, Parser, Surroundings, UsageError
 from scheduler.cli.top_client import DEFAULT_URL, ServerAccess, SignalsReader, TopError, UnknownNameError
 from scheduler.cli.top_table import lines_of
 from scheduler.errors import VaneError
-from scheduler.model.duration import parse_duration
+from scheduler.model.quantity import parse_duration
 
 _ENTER: Final = "\x1b[?1049h\x1b[?25l"
 _LEAVE: Final = "\x1b[?25h\x1b[?1049l"

@@ -19,7 +19,7 @@ from scheduler.framework.plugin_answers import check_range, raised, score_terms,
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import Code, ScoreTerm, Status
 from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows, read_only
-from scheduler.model.hashing import mix64
+from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.running_sum import RunningSum
 from scheduler.model.snapshot import Snapshot

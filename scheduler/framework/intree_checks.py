@@ -11,8 +11,8 @@ from typing import Final
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.labels import is_label_key
-from scheduler.model.node_selectors import check_term, is_empty
 from scheduler.model.objects import NodeSelectorTerm
+from scheduler.model.selectors import check_term, is_empty_term
 
 Way = tuple[str | int, ...]
 """The way from the arguments to a value in them: names as in the file, and numbers of items."""
@@ -60,7 +60,7 @@ def shape_mistakes(points: Sequence[tuple[int, int]]) -> Iterator[Mistake]:
 
 def term_mistakes(at: Way, term: NodeSelectorTerm) -> Iterator[Mistake]:
     """Yield the first thing that keeps a term from being read; an empty one matches nothing, and may stand."""
-    if is_empty(term):
+    if is_empty_term(term):
         return
     try:
         check_term(term)

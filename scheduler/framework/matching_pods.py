@@ -10,8 +10,8 @@ import numpy as np
 
 from scheduler.framework.index import Index
 from scheduler.model.arrays import IntArray, read_only
-from scheduler.model.label_selectors import Selector
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import Selector
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

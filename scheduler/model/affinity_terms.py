@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from scheduler.errors import InvalidObjectError
-from scheduler.model.label_selectors import Selector, selector_of
 from scheduler.model.objects import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
-from scheduler.model.selector_faults import joined, selector_fault
+from scheduler.model.selectors import Selector, joined, selector_fault, selector_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ MAX_WINDOW_S = 86_400.0
 CAPACITY = 50_000
 """Pods remembered, the earliest placed forgotten first: some 50 MB, with five labels each."""
 
-_QUESTIONS = 256
-"""Columns kept, least recently asked for forgotten."""
+_COLUMNS = 256
+"""Columns kept, the one that nobody has asked for longest forgotten first."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -40,7 +40,7 @@ class Departed:
     placed_s: float
 
 
-class Question(NamedTuple):
+class CountedPods(NamedTuple):
     """Whom to count: Pods with all these labels, at least one, in a namespace (None: in any)."""
 
     namespace: str | None
@@ -52,8 +52,8 @@ class Question(NamedTuple):
         return all(pod.labels.get(key) == value for key, value in self.labels)
 
 
-class _Column:
-    """When and where those that a question is about were placed, in the order in which they left."""
+class _PlacedColumn:
+    """When and where the counted Pods were placed, in the order in which they left."""
 
     __slots__ = ("n", "nodes", "placed_s")
 
@@ -91,7 +91,7 @@ class PlacementHistory:
         self._by_time: list[tuple[float, str]] = []
         self._forgotten_s = -np.inf
         self._by_label: dict[str, dict[str, dict[str, Departed]]] = {}
-        self._columns: dict[Question, _Column] = {}
+        self._columns: dict[CountedPods, _PlacedColumn] = {}
         self._codes: dict[str, int] = {}
         self._rows: tuple[int, int, IntArray] = (-1, 0, np.zeros(0, dtype=np.int64))
 
@@ -117,8 +117,8 @@ class PlacementHistory:
         for key, by_value in self._by_label.items():
             if key in one.labels:
                 by_value.setdefault(one.labels[key], {})[one.uid] = one
-        for question, column in self._columns.items():
-            if question.holds(one):
+        for whom, column in self._columns.items():
+            if whom.holds(one):
                 column.add(placed_s, self._code(node_name), since_s)
         self._forget(unix_s - MAX_WINDOW_S)
 
@@ -130,13 +130,13 @@ class PlacementHistory:
             del self._by_time[bisect_left(self._by_time, (one.placed_s, uid))]
             self._columns.clear()
 
-    def counts(self, question: Question, since_s: float, nodes: NodeTable) -> IntArray:
+    def counts(self, whom: CountedPods, since_s: float, nodes: NodeTable) -> IntArray:
         """Return int64 (n_rows,): those who have gone and were placed on each row after `since_s`."""
-        column = self._columns.pop(question, None)
+        column = self._columns.pop(whom, None)
         if column is None:
-            column = self._learned(question)
-        self._columns[question] = column
-        if len(self._columns) > _QUESTIONS:
+            column = self._learned(whom)
+        self._columns[whom] = column
+        if len(self._columns) > _COLUMNS:
             del self._columns[next(iter(self._columns))]
         counted = column.nodes[: column.n][column.placed_s[: column.n] > max(since_s, self._forgotten_s)]
         rows = self._aligned(nodes)[counted]
@@ -148,15 +148,15 @@ class PlacementHistory:
         last = bisect_left(self._by_time, (np.nextafter(until_s, np.inf), ""))
         return [self._departed[uid] for _, uid in self._by_time[first:last]]
 
-    def _learned(self, question: Question) -> _Column:
-        key, value = question.labels[0]
+    def _learned(self, whom: CountedPods) -> _PlacedColumn:
+        key, value = whom.labels[0]
         if key not in self._by_label:
             by_value = self._by_label[key] = {}
             for one in self._departed.values():
                 if key in one.labels:
                     by_value.setdefault(one.labels[key], {})[one.uid] = one
-        found = [one for one in self._by_label[key].get(value, {}).values() if question.holds(one)]
-        return _Column([one.placed_s for one in found], [self._code(one.node_name) for one in found])
+        found = [one for one in self._by_label[key].get(value, {}).values() if whom.holds(one)]
+        return _PlacedColumn([one.placed_s for one in found], [self._code(one.node_name) for one in found])
 
     def _forget(self, since_s: float) -> None:
         """Let go of those that no window reaches, and of the earliest beyond the capacity."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, HashArray, IntArray
-from scheduler.model.hashing import hash64
+from scheduler.model.hashes import hash64
 from scheduler.model.images import ImageColumns
 from scheduler.model.labels import LabelColumns
 from scheduler.model.objects import Node, Taint

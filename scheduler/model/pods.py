@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model.affinity_terms import PodTerms, terms_of
-from scheduler.model.hashing import hash64, lot_of
+from scheduler.model.hashes import hash64, lot_of
 from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec, PodStatus
 from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
 from scheduler.model.structs import Labels

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scheduler.errors import StaleSnapshotError
 from scheduler.model.arrays import IntArray, Rows, read_only
 from scheduler.model.catalog import Catalog
-from scheduler.model.history import Question
+from scheduler.model.history import CountedPods
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
@@ -140,14 +140,14 @@ class Snapshot:
         """The moment of the snapshot as UNIX time: what `now_s` is to the times that Pods carry."""
         return self.now_s + self._state.unix_ahead_s
 
-    def placed_within(self, window_s: float, question: Question) -> IntArray:
+    def placed_within(self, window_s: float, whom: CountedPods) -> IntArray:
         """Return int64 (n_rows,): the Pods that have gone and were placed on each row within so many seconds.
 
         Those that have left on trial are among them, for that is what they would be.
         """
-        counts = self._state.history.counts(question, self.unix_s - window_s, self._state.nodes)
+        counts = self._state.history.counts(whom, self.unix_s - window_s, self._state.nodes)
         for pod, row in self._away():
-            counts[row] += question.holds(pod) and self.is_recent(pod, window_s)
+            counts[row] += whom.holds(pod) and self.is_recent(pod, window_s)
         return counts
 
     def _away(self) -> list[tuple[PodInfo, int]]:

@@ -53,7 +53,7 @@ class Requirement(Struct, frozen=True):
 
 
 class LabelSelector(Struct, frozen=True):
-    """As an API object holds it; `model.label_selectors` reads it. None and an empty one are not the same."""
+    """As an API object holds it; `model.selectors` reads it. None and an empty one are not the same."""
 
     match_labels: Labels | None = None
     match_expressions: list[Requirement] | None = None

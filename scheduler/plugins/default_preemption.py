@@ -18,7 +18,7 @@ from scheduler.framework.plugin import DryRun, PostFilterPlugin, PreEnqueuePlugi
 from scheduler.framework.status import Code, PostFilterResult, Status
 from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import BoolArray, IntArray
-from scheduler.model.hashing import mix64
+from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.disruption_budgets import Budgets

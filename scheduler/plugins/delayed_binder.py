@@ -9,8 +9,8 @@ from scheduler.framework.events import Action, ClusterEvent, EventInterest, Queu
 from scheduler.framework.instructions import Bind, PatchPod
 from scheduler.framework.plugin import BindPlugin, PermitPlugin
 from scheduler.framework.status import Code, Status, Wait
-from scheduler.model.duration import parse_duration
 from scheduler.model.pods import PodInfo
+from scheduler.model.quantity import parse_duration
 from scheduler.plugins.shared.pod_selection import EVERY_POD, PodSelection, annotations_of
 
 PROPOSED = "vane.dev/proposed-node"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.catalog import Catalog
-from scheduler.model.label_selectors import Selector, selector_of
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import Selector, selector_of
 from scheduler.model.workloads import PodDisruptionBudget
 
 

@@ -13,9 +13,9 @@ from scheduler.framework.plugin import FilterPlugin, FreedBy, PreFilterPlugin, P
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.labels import requirement_holds
-from scheduler.model.node_selectors import check_term, is_empty
 from scheduler.model.objects import Node, NodeAffinitySpec, NodeSelectorTerm, PodSpec
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import check_term, is_empty_term
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.shared.eligible_nodes import (
     NAME_FIELD,
@@ -127,7 +127,7 @@ def _node_affinity(spec: PodSpec) -> NodeAffinitySpec | None:
 
 def _preferences(affinity: NodeAffinitySpec) -> tuple[_Preference, ...]:
     """Return the terms that can add to a score; InvalidObjectError for one that cannot be read."""
-    wanted = [one for one in affinity.preferred or () if one.weight and not is_empty(one.preference)]
+    wanted = [one for one in affinity.preferred or () if one.weight and not is_empty_term(one.preference)]
     for one in wanted:
         check_term(one.preference)
     return tuple(_Preference(one.weight, one.preference) for one in wanted)

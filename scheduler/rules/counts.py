@@ -20,12 +20,12 @@ from scheduler.framework.matching_pods import Clause, MatchingPods
 from scheduler.framework.matching_pods import Match as PodMatch
 from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
-from scheduler.model.history import Departed, PlacementHistory, Question
-from scheduler.model.label_selectors import Selector, Term
+from scheduler.model.history import CountedPods, Departed, PlacementHistory
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
 from scheduler.model.requests import CPU, PODS
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Match, Rule, Signal, Unit
+from scheduler.model.selectors import Selector, SelectorTerm
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
@@ -248,7 +248,7 @@ class CountReading(BuiltInReading):
         if not built_in.window_s:
             return counts
         labels = tuple((key, pod.labels[key]) for key in built_in.same)
-        question = Question(None if built_in.all_namespaces else pod.namespace, labels)
+        question = CountedPods(None if built_in.all_namespaces else pod.namespace, labels)
         return counts + snapshot.placed_within(built_in.window_s, question)
 
     def counted(self, pod: PodInfo) -> PodMatch | None:
@@ -258,7 +258,7 @@ class CountReading(BuiltInReading):
             value = pod.labels.get(key)
             if value is None:
                 return None
-            terms.append(Term(key, "In", (value,)))
+            terms.append(SelectorTerm(key, "In", (value,)))
         namespaces = None if self._built_in.all_namespaces else frozenset({pod.namespace})
         return PodMatch((Clause(namespaces, Selector(tuple(terms))),))
 

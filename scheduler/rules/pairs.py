@@ -19,10 +19,10 @@ from scheduler.framework.matching_pods import Clause, MatchingPods
 from scheduler.framework.matching_pods import Match as PodMatch
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.keyed import KeyedColumn
-from scheduler.model.label_selectors import selector_of_set
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Calls, Rule, RuleFilter, Signal
+from scheduler.model.selectors import selector_of_set
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.rules.keyed import KeyedReading, group_names

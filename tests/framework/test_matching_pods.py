@@ -7,14 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.framework.matching_pods import Clause, Match, MatchingPods
-from scheduler.model.label_selectors import EVERYTHING, NOTHING, Selector, Term, selector_of_set
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import EVERYTHING, NOTHING, Selector, SelectorTerm, selector_of_set
 from tests.builders import make_pod, pod_of
 
 N_ROWS = 3
 WEB = selector_of_set({"app": "web"})
-NOT_WEB = Selector((Term("app", "NotIn", ("web",)),))
-TIERED = Selector((Term("tier", "Exists", ()),))
+NOT_WEB = Selector((SelectorTerm("app", "NotIn", ("web",)),))
+TIERED = Selector((SelectorTerm("tier", "Exists", ()),))
 
 
 def within(selector: Selector, *namespaces: str) -> Clause:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.errors import InvalidObjectError
-from scheduler.model.label_selectors import EVERYTHING, NOTHING, selector_of
 from scheduler.model.pods import PodInfo
-from scheduler.model.selector_faults import selector_fault
+from scheduler.model.selectors import EVERYTHING, NOTHING, selector_fault, selector_of
 from scheduler.model.structs import LabelSelector, Requirement
 from tests.builders import make_pod
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from scheduler.model.history import MAX_WINDOW_S, PlacementHistory, Question
+from scheduler.model.history import MAX_WINDOW_S, CountedPods, PlacementHistory
 from scheduler.model.nodes import NodeTable
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod
@@ -14,7 +14,7 @@ from tests.worlds import each_seed
 
 NOW_S = 1_800_000_000.0
 HOUR_S = 3_600.0
-WEB = Question("default", (("app", "web"),))
+WEB = CountedPods("default", (("app", "web"),))
 
 
 def placed(name: str, ago_s: float, app: str = "web", namespace: str = "default", started: bool = False) -> PodInfo:
@@ -33,7 +33,7 @@ def nodes_of(*names: str) -> NodeTable:
 
 
 def counts(
-    history: PlacementHistory, nodes: NodeTable, question: Question = WEB, window_s: float = HOUR_S
+    history: PlacementHistory, nodes: NodeTable, question: CountedPods = WEB, window_s: float = HOUR_S
 ) -> list[int]:
     found: list[int] = history.counts(question, NOW_S - window_s, nodes).tolist()
     return found
@@ -53,15 +53,15 @@ def test_pods_that_have_gone_count_within_the_window_where_they_were() -> None:
     ("question", "expected"),
     [
         pytest.param(WEB, 1, id="label and namespace"),
-        pytest.param(Question(None, (("app", "web"),)), 2, id="all namespaces"),
-        pytest.param(Question("default", (("app", "db"),)), 1, id="another value"),
-        pytest.param(Question("default", (("app", "web"), ("run", "one"))), 1, id="all labels"),
-        pytest.param(Question("default", (("app", "web"), ("run", "else"))), 0, id="not all labels"),
-        pytest.param(Question("default", (("nothing", "web"),)), 0, id="a label that nobody has"),
+        pytest.param(CountedPods(None, (("app", "web"),)), 2, id="all namespaces"),
+        pytest.param(CountedPods("default", (("app", "db"),)), 1, id="another value"),
+        pytest.param(CountedPods("default", (("app", "web"), ("run", "one"))), 1, id="all labels"),
+        pytest.param(CountedPods("default", (("app", "web"), ("run", "else"))), 0, id="not all labels"),
+        pytest.param(CountedPods("default", (("nothing", "web"),)), 0, id="a label that nobody has"),
     ],
 )
 @pytest.mark.parametrize("asked_before", [True, False])
-def test_whom_a_question_is_about(question: Question, expected: int, asked_before: bool) -> None:
+def test_whom_a_question_is_about(question: CountedPods, expected: int, asked_before: bool) -> None:
     history, nodes = PlacementHistory(), nodes_of("a")
     if asked_before:
         counts(history, nodes, question)
@@ -130,7 +130,7 @@ def test_whose_time_has_passed_is_told() -> None:
 def test_columns_say_what_looking_at_all_would_say(random: Random) -> None:
     history, nodes = PlacementHistory(), nodes_of("a", "b", "c")
     gone: dict[str, tuple[float, str, PodInfo]] = {}
-    questions = [WEB, Question(None, (("app", "db"),)), Question("else", (("app", "web"),))]
+    questions = [WEB, CountedPods(None, (("app", "db"),)), CountedPods("else", (("app", "web"),))]
     now_s = NOW_S
     for i in range(120):
         now_s += random.choice([0.0, 30.0, 4_000.0])

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from scheduler.errors import InvalidObjectError
-from scheduler.model.quantity import parse_quantity
+from scheduler.model.quantity import parse_duration, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,17 @@ def test_a_quantity_of_thousands_of_digits_is_refused_as_such() -> None:
     for n_digits in (1_001, 5_000):
         with pytest.raises(InvalidObjectError, match=f"quantity: got {n_digits} digits"):
             parse_quantity("9" * n_digits)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0", 0.0), ("15s", 15.0), ("1m30s", 90.0), ("500ms", 0.5), ("1.5h", 5400.0), (".5s", 0.5), ("2s3µs", 2.000003)],
+)
+def test_go_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "1d", "-1s", "5m ", "1e3s", ".s", "s5"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="must be a duration, got "):
+        parse_duration(text)

@@ -22,9 +22,9 @@ from scheduler.framework.plugin import (
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.affinity_terms import AffinityTerm
 from scheduler.model.arrays import BoolArray, IntArray, Rows
-from scheduler.model.label_selectors import Selector
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import Selector
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.model.workloads import Namespace

@@ -11,9 +11,9 @@ from typing import Final
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.catalog import Catalog, CatalogObject
-from scheduler.model.label_selectors import Selector, selector_of, selector_of_set
 from scheduler.model.objects import TopologySpreadConstraint
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import Selector, selector_of, selector_of_set
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.structs import Labels, LabelSelector, OwnerReference, Requirement
 from scheduler.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet

@@ -21,9 +21,9 @@ from scheduler.framework.plugin import (
 )
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, Rows
-from scheduler.model.label_selectors import EVERYTHING
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import EVERYTHING
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.pod_topology_spread.constraints import (
     HARD,

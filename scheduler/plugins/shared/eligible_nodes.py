@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from scheduler.model.arrays import BoolArray
-from scheduler.model.node_selectors import is_empty, is_readable
 from scheduler.model.objects import NodeSelectorTerm, PodSpec, Taint, Toleration
+from scheduler.model.selectors import is_empty_term, is_readable_term
 from scheduler.model.structs import Requirement
 from scheduler.model.views import NodeView
 
@@ -31,7 +31,7 @@ def required_terms(spec: PodSpec) -> Sequence[NodeSelectorTerm] | None:
 
 def matching_terms(terms: Sequence[NodeSelectorTerm]) -> list[NodeSelectorTerm]:
     """Return the required terms that can match a node: not empty, and readable."""
-    return [term for term in terms if not is_empty(term) and is_readable(term)]
+    return [term for term in terms if not is_empty_term(term) and is_readable_term(term)]
 
 
 def required_matches(

@@ -17,7 +17,7 @@ from typing import ClassVar, Final, TypeVar
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, HashArray, IntArray
-from scheduler.model.hashing import hash64, mix64
+from scheduler.model.hashes import hash64, mix64
 from scheduler.model.rules import ByKind, PairKey, Signal, WorkloadKey
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.answer_keys import AnswerKeys, ClusterKey, DomainKeys, SeriesKeys

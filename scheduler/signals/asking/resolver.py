@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.model.arrays import HashArray, IntArray, read_only
-from scheduler.model.hashing import hash64
+from scheduler.model.hashes import hash64
 from scheduler.model.identity import NodeIdentity
 from scheduler.signals.asking.answer_keys import NodeKeys
 from scheduler.signals.series_labels import INSTANCE, NODE_LABELS

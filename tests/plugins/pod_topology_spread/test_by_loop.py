@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from scheduler.framework.status import PreFilterResult
-from scheduler.model.label_selectors import Selector, selector_of
 from scheduler.model.objects import Node, TopologySpreadConstraint
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import Selector, selector_of
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.pod_topology_spread import PodTopologySpread
 from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod, object_of, pod_of

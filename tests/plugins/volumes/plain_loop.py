@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduler.model.label_selectors import selector_of
 from scheduler.model.labels import requirement_holds
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
 from scheduler.model.quantity import parse_quantity
+from scheduler.model.selectors import selector_of
 from scheduler.model.volumes import (
     CSIDriver,
     CSINode,

@@ -16,7 +16,7 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, IntArray
-from scheduler.model.label_selectors import Selector, selector_of
+from scheduler.model.selectors import Selector, selector_of
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import (
     SELECTED_NODE,

@@ -15,14 +15,14 @@ import numpy as np
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, IntArray
-from scheduler.model.label_selectors import Term, selector_of
 from scheduler.model.labels import check_requirement
 from scheduler.model.objects import Node
+from scheduler.model.selectors import SelectorTerm, selector_of
 from scheduler.model.structs import LabelSelector, Requirement
 from scheduler.model.views import NodeView
 from scheduler.model.volumes import TopologyTerm, VolumeNodeAffinity, VolumeNodeSelectorTerm
 
-Reach = tuple[tuple[Term, ...], ...] | None
+Reach = tuple[tuple[SelectorTerm, ...], ...] | None
 """Any of some conjunctions of label requirements holds; None: everywhere, (): nowhere."""
 
 EVERYWHERE: Reach = None
@@ -241,12 +241,12 @@ class ReachableRows:
         return order[first:end]
 
 
-def _label_choices(terms: Sequence[Term]) -> list[list[_Label]]:
+def _label_choices(terms: Sequence[SelectorTerm]) -> list[list[_Label]]:
     """Return per requirement of this kind the labels of which a node must have one."""
     return [[(term.key, value) for value in term.values] for term in terms if term.operator == "In"]
 
 
-def _affinity_term(term: VolumeNodeSelectorTerm) -> tuple[Term, ...] | None:
+def _affinity_term(term: VolumeNodeSelectorTerm) -> tuple[SelectorTerm, ...] | None:
     expressions, fields = term.match_expressions or [], term.match_fields or []
     if not _are_valid(expressions) or not (expressions or fields):
         return None
@@ -270,10 +270,10 @@ def _are_valid(requirements: Iterable[Requirement]) -> bool:
     return True
 
 
-def _terms(requirements: Iterable[Requirement]) -> tuple[Term, ...]:
-    terms = {Term(one.key, one.operator, tuple(sorted(set(one.values or ())))) for one in requirements}
+def _terms(requirements: Iterable[Requirement]) -> tuple[SelectorTerm, ...]:
+    terms = {SelectorTerm(one.key, one.operator, tuple(sorted(set(one.values or ())))) for one in requirements}
     return tuple(sorted(terms, key=lambda term: (term.key, term.operator, term.values)))
 
 
-def _requirement(term: Term) -> Requirement:
+def _requirement(term: SelectorTerm) -> Requirement:
     return Requirement(key=term.key, operator=term.operator, values=list(term.values))

@@ -18,10 +18,10 @@ import numpy as np
 from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import INT64_MAX, BoolArray, IntArray
 from scheduler.model.catalog import CatalogObject, Key
-from scheduler.model.hashing import hash64
-from scheduler.model.label_selectors import Selector
+from scheduler.model.hashes import hash64
 from scheduler.model.labels import LabelColumns
 from scheduler.model.quantity import parse_quantity
+from scheduler.model.selectors import Selector
 from scheduler.model.structs import Requirement, ResourceList
 from scheduler.model.volumes import PersistentVolume, PersistentVolumeClaim
 from scheduler.plugins.volumes.volume_binding.reachable_nodes import ReachableRows

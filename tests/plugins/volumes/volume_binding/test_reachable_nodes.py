@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from scheduler.model.label_selectors import Term
+from scheduler.model.selectors import SelectorTerm
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.volumes.volume_binding.reachable_nodes import EVERYWHERE, NOWHERE, Reach, ReachableRows, matching
 from tests.builders import NO_SIGNALS, cluster_of, make_node
@@ -17,9 +17,15 @@ ZONES = ("1", "2", "3")
 
 
 def a_reach(random: Random, n_hosts: int) -> Reach:
-    host = Term(HOST, "In", (f"n{random.randrange(n_hosts)}",))
-    zone = Term(ZONE, "In", tuple(sorted(random.sample(ZONES, random.randint(1, 2)))))
-    disk = random.choice([Term(DISK, "Exists", ()), Term(DISK, "DoesNotExist", ()), Term(DISK, "NotIn", ("ssd",))])
+    host = SelectorTerm(HOST, "In", (f"n{random.randrange(n_hosts)}",))
+    zone = SelectorTerm(ZONE, "In", tuple(sorted(random.sample(ZONES, random.randint(1, 2)))))
+    disk = random.choice(
+        [
+            SelectorTerm(DISK, "Exists", ()),
+            SelectorTerm(DISK, "DoesNotExist", ()),
+            SelectorTerm(DISK, "NotIn", ("ssd",)),
+        ]
+    )
     return random.choice(
         [EVERYWHERE, NOWHERE, ((),), ((host,),), ((host,),), ((zone,),), ((host, zone),), ((disk,),), ((disk, zone),),
          ((host,), (zone, disk)), ((disk,), (host,))]

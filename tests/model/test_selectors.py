@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.errors import InvalidObjectError
-from scheduler.model.label_selectors import EVERYTHING, NOTHING, selector_of, selector_of_set
+from scheduler.model.selectors import EVERYTHING, NOTHING, selector_of, selector_of_set
 from scheduler.model.structs import LabelSelector, Requirement
 
 
