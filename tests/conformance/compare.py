@@ -27,7 +27,7 @@ from scheduler.framework.profile import Profile
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Status
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.default_preemption import DefaultPreemption
+from scheduler.plugins.default_preemption.plugin import DefaultPreemption
 from tests.conformance.cases import ABSENT_PLUGINS, Case
 
 OURS = {"SignalScore", "TenantOvercommit"}

@@ -1,4 +1,4 @@
-"""DefaultPreemption: Pods of lower priority that have to go so that a Pod fits on a node."""
+"""The plugin itself: candidates, their victims, and the pick among them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.plugins.disruption_budgets import Budgets
+from scheduler.plugins.default_preemption.disruption_budgets import DisruptionBudgets
 
 REASON_NEVER = "not eligible due to preemptionPolicy=Never."
 REASON_TERMINATING = "not eligible due to a terminating pod on the nominated node."
@@ -108,7 +108,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         n_wanted = min(n_potential, max(share, self._args.min_candidate_nodes_absolute))
         start = pod.seed % max(len(open_), 1)
         rows = [*open_[start:].tolist(), *open_[:start].tolist()]
-        budgets = Budgets(snapshot.catalog)
+        budgets = DisruptionBudgets(snapshot.catalog)
         is_harmless = False
         while rows and not (is_harmless and len(search.candidates) >= n_wanted):
             n_missing = n_wanted - len(search.candidates)
@@ -183,7 +183,9 @@ _LOSSES: Final[Sequence[Callable[[Candidate], float]]] = (
 """What kube-scheduler compares, one after the other, smallest best."""
 
 
-def _try_rows(rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, dry_run: DryRun, budgets: Budgets) -> Search:
+def _try_rows(
+    rows: Sequence[int], pod: PodInfo, snapshot: Snapshot, dry_run: DryRun, budgets: DisruptionBudgets
+) -> Search:
     here: dict[int, list[PodInfo]] = {}
     protected: dict[int, list[PodInfo]] = {}
     removable: dict[int, list[PodInfo]] = {}

@@ -24,7 +24,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState
 from scheduler.plugins import default_chain
-from scheduler.plugins.default_preemption import REASON_UNDER_WAY, DefaultPreemption
+from scheduler.plugins.default_preemption.plugin import REASON_UNDER_WAY, DefaultPreemption
 from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node, make_pod, object_of
 
 HEAD = "preemption: "
