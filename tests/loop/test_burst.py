@@ -1,6 +1,6 @@
 """Many Pods between two refreshes: what is in flight keeps them from all going where the last samples were lowest.
 
-100 nodes whose load is drawn between 0.2 and 0.4, 500 Pods that ask for 50m and use 200m, one rule of weight 20 over
+50 nodes whose load is drawn between 0.2 and 0.4, 250 Pods that ask for 50m and use 200m, one rule of weight 20 over
 `rate[2m]`. Samples go from the counters of an exporter through PromQL, the resolver, the store and `decide`.
 """
 
@@ -27,8 +27,10 @@ from tests.builders import compiled, make_node, pod_of
 from tests.loop.harness import Harness
 from tests.support.prometheus import PrometheusServer, import_samples, openmetrics_text
 
-NODES = [f"n{i:02}" for i in range(100)]
-CORES, PODS, USED = 4.0, 500, 0.2
+NODES = [f"n{i:02}" for i in range(50)]
+CORES, PODS, USED = 4.0, 250, 0.2
+MANY = 3 * len(NODES)
+"""More Pods than nodes have room for, each as good as 800m."""
 START_S = 1_767_225_600.0
 STEP_S = 15.0
 IDLE = 'node_cpu_seconds_total{{cpu="0",mode="idle",instance="{}"}}'
@@ -298,18 +300,18 @@ def with_too_many_pods() -> tuple[Burst, dict[str, str]]:
     harness = burst.leader
     harness.load_rules(rules(burst.inflight).replace("    score", "    filter: {max: 0.6}\n    score"), generation=2)
     burst.refresh()
-    for number in range(300):
+    for number in range(MANY):
         harness.see(pod(number))
-    harness.run(301)
+    harness.run(MANY + 1)
     placed = harness.placed()
-    assert 0 < len(placed) < 300, "one or two to a node, each as good as 800m"
+    assert 0 < len(placed) < MANY, "one or two to a node, each as good as 800m"
     harness.settle()
     return burst, placed
 
 
 def test_a_pod_that_waits_for_room_in_flight_comes_back_with_the_samples_that_show_it() -> None:
     burst, placed = with_too_many_pods()
-    harness, waiting = burst.leader, 300 - len(placed)
+    harness, waiting = burst.leader, MANY - len(placed)
     for name, node in placed.items():
         harness.see(pod(int(name[1:]), node, burst.now_s, burst.now_s + 2.0), "MODIFIED")
         burst.cluster.running.append((node, burst.now_s + 2.0))
@@ -336,6 +338,6 @@ def test_a_pod_that_waits_for_room_in_flight_comes_back_when_a_placed_one_goes()
     burst.now_s += STEP_S
     burst.refresh()
     harness.now_s += 3.0
-    harness.run(300)
+    harness.run(MANY)
 
     assert len(harness.placed()) == 5
