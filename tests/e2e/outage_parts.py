@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from typing import Any
 
@@ -25,6 +26,7 @@ from scheduler.signals.columns.store import SignalStore
 from scheduler.signals.problems import SignalProblem, problems_of
 from tests.builders import cluster_of, compiled, default_profile, make_node, make_pod
 from tests.signals.columns.store_world import crossed
+from tests.support.clocks import OwnTime
 from tests.support.exporter import NodeExporter
 from tests.support.fault_proxy import FaultProxy
 from tests.support.prometheus import PrometheusServer
@@ -72,6 +74,10 @@ class Measured:
         self.server = server
         self.exporter = exporter
         self.pushing = set(NODES)
+
+    def own_time(self) -> OwnTime:
+        """Return the time from now on that this process and Prometheus get to run."""
+        return OwnTime([os.getpid(), self.server.process.pid])
 
     def push(self) -> None:
         """Do what jobs do that push: say when they last did."""
