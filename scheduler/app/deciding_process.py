@@ -15,7 +15,7 @@ from scheduler.app.wire import AskPage, CallPermit, FromRefresher, Reply, ToRefr
 from scheduler.exposition import RegistryPage, process_registry
 from scheduler.loop.messages import PermitCall
 from scheduler.loop.pages.query import ListingQuery, PageQuery
-from scheduler.serve.page import AnsweredPage, Body, OwnFigures
+from scheduler.serve.answered_page import AnsweredPage, Body, OwnFigures
 from scheduler.serve.pages import AnyQuery
 from scheduler.signals.asking.query_health import QueryHealth
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, Self
 
 from scheduler.loop.pages.decisions import DecisionsQuery
-from scheduler.serve.page import OwnFigures, PageRefused, RoutedPage
+from scheduler.serve.answered_page import OwnFigures, PageRefused, RoutedPage
 
 MAX_LIMIT: Final = 50
 """As many take the deciding thread a millisecond or two."""

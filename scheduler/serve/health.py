@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from scheduler.loop.pages.pages import HealthQuery
-from scheduler.serve.page import AnsweredPage, OwnFigures
+from scheduler.serve.answered_page import AnsweredPage, OwnFigures
 
 HEALTH_KINDS: Final = ("healthz", "livez", "readyz")
 

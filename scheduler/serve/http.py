@@ -18,9 +18,9 @@ from scheduler.exposition import CONTENT_TYPE, render
 from scheduler.loop.pages.pages import HealthQuery
 from scheduler.serve import calls
 from scheduler.serve.access import Gate, Reviews, guarded
+from scheduler.serve.answered_page import ANSWER_LIMIT_S, PageRefused, RoutedPage
 from scheduler.serve.health import HEALTH_KINDS, HealthPage, told
 from scheduler.serve.metrics import HealthMetrics
-from scheduler.serve.page import ANSWER_LIMIT_S, PageRefused, RoutedPage
 from scheduler.serve.pages import PAGES, PageSource
 from scheduler.serve.tls import ServingCertificate
 from scheduler.settings.settings import ServingSettings

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from scheduler.exposition import CONTENT_TYPE, PAGE_LIFE_S, merge
 from scheduler.loop.pages.metrics import MetricsQuery
 from scheduler.metrics import Family
-from scheduler.serve.page import OwnFigures, RoutedPage
+from scheduler.serve.answered_page import OwnFigures, RoutedPage
 
 
 class MetricsPage(RoutedPage[MetricsQuery, bytes]):

@@ -10,9 +10,9 @@ from scheduler.loop.pages.metrics import MetricsQuery
 from scheduler.loop.pages.pages import HealthQuery
 from scheduler.loop.pages.resources import ResourcesQuery
 from scheduler.loop.pages.signals import SignalsQuery
+from scheduler.serve.answered_page import AnsweredPage, Body, RoutedPage
 from scheduler.serve.decisions import DecisionsPage
 from scheduler.serve.metrics import MetricsPage
-from scheduler.serve.page import AnsweredPage, Body, RoutedPage
 from scheduler.serve.resources import ResourcesPage
 from scheduler.serve.signals import SignalsPage
 

@@ -16,7 +16,7 @@ from scheduler.exposition import CONTENT_TYPE
 from scheduler.loop.pages.resources import ContainerFigures, PodFigures, ResourcesQuery, SpecFigures
 from scheduler.model.objects import Container, Pod, PodSpec, ResourceRequirements
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, Amounts, described_resources
-from scheduler.serve.page import OwnFigures, RoutedPage
+from scheduler.serve.answered_page import OwnFigures, RoutedPage
 
 _NANO: Final = 10**9
 _SHOWS: Final = (

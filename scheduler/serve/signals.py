@@ -12,7 +12,7 @@ rules
 learned
     What Pods of a workload were seen to add to a signal, for signals that learn it: median and quartiles of each.
 nodes
-    By signal in order: value, age, state, `why` it has none, what is in flight, and what each rule says of it.
+    By signal in order: value, age, state, `why` it has none, pending load (`inflight`), and what each rule says of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from scheduler.loop.pages.signals import (
 )
 from scheduler.model.signals import Freshness
 from scheduler.rules.shown import Sort, Verdict
-from scheduler.serve.page import OwnFigures, PageRefused, RoutedPage
+from scheduler.serve.answered_page import OwnFigures, PageRefused, RoutedPage
 from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.problems import MissingReason, problems_of, words_of
 

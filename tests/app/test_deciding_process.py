@@ -20,10 +20,10 @@ from scheduler.loop.pages.metrics import MetricsQuery
 from scheduler.loop.pages.pages import HealthQuery
 from scheduler.loop.pages.resources import ResourcesQuery
 from scheduler.loop.pages.signals import SignalsQuery
+from scheduler.serve.answered_page import PageRefused
 from scheduler.serve.decisions import DecisionsPage
 from scheduler.serve.health import Check, HealthPage
 from scheduler.serve.metrics import MetricsPage
-from scheduler.serve.page import PageRefused
 from scheduler.serve.pages import AnyQuery
 from scheduler.serve.resources import ResourcesPage
 from scheduler.serve.signals import SignalsPage

@@ -9,8 +9,8 @@ from scheduler.loop.pages.metrics import MetricsQuery
 from scheduler.loop.pages.pages import HealthQuery
 from scheduler.loop.pages.resources import ResourcesQuery
 from scheduler.loop.pages.signals import SignalsQuery
+from scheduler.serve.answered_page import AnsweredPage, PageRefused
 from scheduler.serve.health import Check
-from scheduler.serve.page import AnsweredPage, PageRefused
 
 
 class Source:

@@ -16,9 +16,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from scheduler.errors import ConfigError
+from scheduler.serve.answered_page import ANSWER_LIMIT_S
 from scheduler.serve.health import HEALTH_KINDS, Check
 from scheduler.serve.http import PageServer
-from scheduler.serve.page import ANSWER_LIMIT_S
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
 from tests.support.clocks import OwnTime

@@ -21,8 +21,8 @@ from scheduler.loop.pages.signals import (
 )
 from scheduler.model.signals import Freshness
 from scheduler.rules.shown import Sort
+from scheduler.serve.answered_page import OwnFigures, PageRefused
 from scheduler.serve.http import PageServer
-from scheduler.serve.page import OwnFigures, PageRefused
 from scheduler.serve.signals import MAX_LIMIT, SignalsPage
 from scheduler.signals.answers import Drops, SignalAnswer
 from scheduler.signals.asking.query_health import QueryHealth

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from scheduler.decision.record import DecisionRecord
-from scheduler.loop.pages.query import PageContext, PageQuery
+from scheduler.loop.pages.query import AnswerQuery, PageContext
 
 _encoder = msgspec.json.Encoder(enc_hook=lambda array: array.tolist())
 _RECORD_FIELDS = tuple(field.name for field in dataclasses.fields(DecisionRecord))
 
 
-class DecisionsQuery(PageQuery, frozen=True):
+class DecisionsQuery(AnswerQuery, frozen=True):
     """The oldest decisions after a number, at most `limit`; without one the newest."""
 
     after: int | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from scheduler.loop.cycle import World
-from scheduler.loop.pages.query import ListingQuery, LoopStage, PageContext, PageQuery
+from scheduler.loop.pages.query import AnswerQuery, ListingQuery, LoopStage, PageContext, PageQuery
 from scheduler.loop.ports import Clock
 from scheduler.metrics import Metrics
 
@@ -16,7 +16,7 @@ _LISTING_LIFE_S = 30.0
 """How long a listing that nobody goes on with keeps its Pods."""
 
 
-class HealthQuery(PageQuery, frozen=True):
+class HealthQuery(AnswerQuery, frozen=True):
     """The checks of one health page as JSON: [[name, ok, text], …]; a standby that has its lists is ready."""
 
     kind: str
@@ -52,7 +52,7 @@ class Pages:
         """Return the answer, of a listing its first slice; with `goes_on` the next one, empty after the last."""
         now_s = self._clock()
         self._listings = {kind: one for kind, one in self._listings.items() if now_s < one.ends_s}
-        if not isinstance(query, ListingQuery):
+        if isinstance(query, AnswerQuery):
             return query.answer(self._context(stage))
         kind = type(query)
         if not goes_on:

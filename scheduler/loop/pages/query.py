@@ -1,4 +1,4 @@
-"""What a page asks the deciding thread, as a type: it crosses from the process that serves, and answers itself here."""
+"""What a page asks the deciding thread: a type that crosses between the processes and says how it is answered."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class PageContext:
     stage: LoopStage
 
 
-class PageQuery(msgspec.Struct, frozen=True, tag=True):
-    """A query with one answer. Each query is a class of its own, named in `serve.pages.AnyQuery`."""
+class AnswerQuery(msgspec.Struct, frozen=True, tag=True):
+    """A query with one answer."""
 
     def answer(self, context: PageContext) -> bytes:
         raise NotImplementedError
 
 
-class ListingQuery(PageQuery, frozen=True):
+class ListingQuery(msgspec.Struct, frozen=True, tag=True):
     """A query whose answer comes in slices, so that decisions go on in between; an empty one follows the last.
 
     Of each class one listing at a time is kept: a new one begins at the start.
@@ -53,3 +53,7 @@ class ListingQuery(PageQuery, frozen=True):
     def slices(self, context: PageContext) -> Iterator[bytes]:
         """Yield the slices, none of them empty; each takes the deciding thread about a millisecond at most."""
         raise NotImplementedError
+
+
+PageQuery = AnswerQuery | ListingQuery
+"""Each page's query is a class of its own; `serve.pages.AnyQuery` names them all."""

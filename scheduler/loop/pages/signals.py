@@ -91,7 +91,7 @@ class RuleFigures(msgspec.Struct, frozen=True, array_like=True, tag="rule"):
 
 
 class NodeFigures(msgspec.Struct, frozen=True, array_like=True, tag="nodes"):
-    """Some nodes of one signal, in order; float64 each, NaN: no usable sample, or nothing in flight is counted.
+    """Some nodes of one signal, in order; float64 each, NaN: no usable sample, or no pending load counted.
 
     `keys` are the values of the node label that joins signal and nodes, workloads, or pairs of domains; empty where the
     names say it all. Of cards a node has one entry for each.

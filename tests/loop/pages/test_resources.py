@@ -14,7 +14,7 @@ from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
 from scheduler.loop.pages.resources import SLICE_PODS, PodListing, ResourcesQuery
 from scheduler.model.pods import PodInfo
-from scheduler.serve.page import OwnFigures
+from scheduler.serve.answered_page import OwnFigures
 from scheduler.serve.resources import ResourcesPage
 from tests.builders import make_node, make_pod
 from tests.cluster.worlds import FakeProfile

@@ -1,4 +1,4 @@
-"""What a page of the deciding thread's answers has in common with the others: query in, slices in, HTTP out."""
+"""What every page is that the deciding thread answers: a query, the slices of the answer, the body made of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OwnFigures:
     """What the process that serves the pages knows itself.
 
     metrics
-        Pages in Prometheus' text format by the name of the process that they tell of, the deciding process too.
+        Pages in Prometheus' text format by process; of the deciding one only what need not be asked for.
     query_health
         By signal, of those that are asked for.
     """
@@ -41,12 +41,12 @@ class PageRefused(VaneError):
 
 
 class AnsweredPage(ABC, Generic[Query, Body]):
-    """One page on its way: made for a request, filled with the slices of the answer to its query, sent.
+    """One page for one request: its query is asked, the slices of the answer are added, the body is sent.
 
     limit_s
         How long the request waits for all of that.
     shared_s
-        Where not None: pages of equal queries are one, while it is filled and for so many seconds longer.
+        Where not None, requests with equal queries share one page while it is filled, and for so many seconds after.
     """
 
     limit_s: ClassVar[float] = ANSWER_LIMIT_S
