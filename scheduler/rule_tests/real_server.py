@@ -21,8 +21,7 @@ from scheduler.model.rules import RuleSet
 from scheduler.rule_tests.model import InputSeries
 from scheduler.rule_tests.remote_write import HEADERS, write_requests
 from scheduler.rule_tests.servers import Clock, no_promql
-from scheduler.signals.asking.asker import QueryClient
-from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.client import QueryClient, QueryResult
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected
 from scheduler.signals.asking.session import parse_answer
 

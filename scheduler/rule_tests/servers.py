@@ -14,8 +14,7 @@ from scheduler.evaluator.store import SeriesStore
 from scheduler.evaluator.values import PromQLError, PromQLSyntaxError, UnsupportedPromQLError
 from scheduler.model.rules import RuleSet
 from scheduler.rule_tests.model import InputSeries
-from scheduler.signals.asking.asker import QueryClient
-from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.client import QueryClient, QueryResult
 from scheduler.signals.asking.query_errors import QueryRejected
 from scheduler.signals.asking.session import parse_answer
 from scheduler.signals.format.promql import QueryFault, parse_query

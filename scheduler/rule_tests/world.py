@@ -26,7 +26,8 @@ from scheduler.rule_tests.model import RuleTest
 from scheduler.rules.compiled import compiled_rules, indexes_for
 from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
+from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.client import QueryClient
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.columns.store import SignalStore

@@ -13,7 +13,7 @@ import numpy as np
 
 from scheduler.cluster.cache import Cache
 from scheduler.model.identity import NodeIdentity
-from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
+from scheduler.model.rules import Rule, RuleSet, Signal
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
@@ -21,8 +21,9 @@ from scheduler.rules.compiled import compiled_rules
 from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.rules.score import rule_weight
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
-from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.client import QueryClient, QueryResult
+from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryError
 from scheduler.signals.asking.resolver import NodeResolver
@@ -213,13 +214,9 @@ def _judged(heard: _Heard, table: SignalTable, snapshot: Snapshot, resolver: Nod
     if answer.error or heard.result is None:
         return AskedSignal(signal, answer, heard.duration_s)
     column = table.columns[signal.name]
-    n_nodes: int | None = None
+    n_nodes = grouping_of(signal).n_nodes(answer, int(np.count_nonzero(column.has_sample & snapshot.nodes.alive)))
     strangers: tuple[str, ...] = ()
-    if signal.by in (ByKind.NODE, ByKind.LABEL):
-        n_nodes = int(np.count_nonzero(column.has_sample & snapshot.nodes.alive))
-    elif signal.by in (ByKind.GPU, ByKind.WORKLOAD):
-        n_nodes = answer.n_mapped
-    if signal.by is ByKind.LABEL:
+    if answer.by_label:
         codes, values = snapshot.nodes.label_codes(signal.label), snapshot.nodes.label_values(signal.label)
         used = set() if codes is None else set(codes[snapshot.nodes.alive].tolist())
         strangers = tuple(key for key in answer.by_label if values.get(key) not in used)

@@ -8,7 +8,8 @@ from typing import Final
 
 from scheduler.app.check.live_check import AskedSignal, LiveReport, RuleNow
 from scheduler.errors import Problem
-from scheduler.model.rules import ByKind, FilterMissing, Mode
+from scheduler.model.rules import FilterMissing, Mode
+from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.check import table
 from scheduler.strict_yaml.report import problem_at
 
@@ -95,8 +96,8 @@ def _messages(one: AskedSignal, n_nodes: int | None) -> Iterator[str]:
         yield f"Prometheus warns: {warning}"
     if one.orphans:
         shown = "; ".join(_labels_text(labels) for labels in one.orphans)
-        what = "node" if one.signal.by is ByKind.NODE else "node or domain"
-        yield f"{answer.drops.unmapped} of {answer.n_series} series name no {what} of this cluster, as {shown}"
+        thing = grouping_of(one.signal).thing
+        yield f"{answer.drops.unmapped} of {answer.n_series} series name no {thing} of this cluster, as {shown}"
     if one.strangers:
         shown = ", ".join(one.strangers[:_SHOWN_STRANGERS])
         yield f"no node has label {one.signal.label} with what {len(one.strangers)} of its series say, as {shown}"

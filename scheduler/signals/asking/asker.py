@@ -8,12 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 from scheduler.model.rules import Signal
 from scheduler.signals.answers import SignalAnswer, signature
 from scheduler.signals.asking.breaker import Breaker
-from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.client import QueryClient, QueryResult
 from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.lag import LagMeter
@@ -31,15 +31,9 @@ _MAX_PAUSE_S: Final = 300.0
 _SHOWN_WARNINGS: Final = 5
 
 
-class QueryClient(Protocol):
-    """What asks Prometheus; `PrometheusClient` in earnest. Called by several threads."""
-
-    def query(self, expr: str, lookback_s: float | None = None) -> QueryResult: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """With what an answer is read: the nodes as known when it has arrived."""
+    """With what a signal is asked: `resolver` gives the nodes as they are known when the answer has come."""
 
     client: QueryClient
     resolver: Callable[[], NodeResolver]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from prometheus_api_client.prometheus_connect import PrometheusConnect
@@ -96,6 +96,19 @@ def check_prometheus_url(url: str) -> str:
     return urlunsplit(parts._replace(path=parts.path.rstrip("/")))
 
 
+class QueryClient(Protocol):
+    """What asks Prometheus: a `PrometheusClient`, or in tests another. Called by several threads."""
+
+    def query(self, expr: str, lookback_s: float | None = None) -> QueryResult:
+        """Evaluate `expr` now; a series whose last sample is older than `lookback_s` is not in the answer.
+
+        Raises
+        ------
+        QueryError
+            See `signals.asking.query_errors`.
+        """
+
+
 class PrometheusClient:
     """Asks instant queries; threads may share it."""
 
@@ -118,7 +131,7 @@ class PrometheusClient:
         Raises
         ------
         QueryError
-            See `signals.query_errors`.
+            See `signals.asking.query_errors`.
         """
         settings = self._settings
         timeout_s = min(_SERVER_TIMEOUT_S, settings.bounds.read_s)

@@ -14,7 +14,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Complaints:
-    """Remembers what has been said of each signal; one thread at a time speaks of the same one."""
+    """Remembers what has been logged of each signal; one thread at a time notes answers to the same one."""
 
     def __init__(self) -> None:
         self._said: dict[str, set[str]] = {}
@@ -28,7 +28,7 @@ class Complaints:
         self._last.pop(signal, None)
 
     def last(self, signal: str) -> SignalAnswer | None:
-        """Return the last answer, be it that there was none; None before the first."""
+        """Return the last answer or failure; None before the first."""
         return self._last.get(signal)
 
     def note(self, signal: Signal, answer: SignalAnswer) -> None:
@@ -36,11 +36,8 @@ class Complaints:
 
         What concerns some nodes only is said once: it may come and go with every answer.
         """
-        name, complaint, covered = (
-            signal.name,
-            complaint_of(answer),
-            "" if answer.error else grouping_of(signal).coverage(answer),
-        )
+        name, complaint = signal.name, complaint_of(answer)
+        covered = "" if answer.error else grouping_of(signal).coverage(answer)
         details = {"signal": name, "error": answer.error, "warnings": answer.warnings, "n_series": answer.n_series}
         title = f"{name} of Prometheus {signal.server}" if signal.server else name
         self._last[name] = answer

@@ -43,12 +43,15 @@ class Grouping(ABC):
         Series name nodes, so they can't be read before the nodes are known.
     takes_scalar
         A scalar is an answer, too.
+    thing
+        What a series has to name, in words.
     lag_else_by
         The label that groups series without any naming label in the query for the lag; empty: those are left out.
     """
 
     names_nodes: ClassVar[bool] = False
     takes_scalar: ClassVar[bool] = False
+    thing: ClassVar[str]
     lag_else_by: ClassVar[str] = ""
 
     def __init__(self, signal: Signal) -> None:
@@ -65,6 +68,10 @@ class Grouping(ABC):
     @abstractmethod
     def coverage(self, answer: SignalAnswer) -> str:
         """Return how much of the cluster an answer covers, as a message says it; empty where that says nothing."""
+
+    def n_nodes(self, answer: SignalAnswer, n_rows: int) -> int | None:
+        """Return how many nodes get a value, None where that says nothing; `n_rows` of its column have one."""
+        return answer.n_mapped if self.names_nodes else None
 
     def expected(self, resolver: NodeResolver) -> frozenset[str] | None:
         """Return the nodes that may be covered; None where only the answers themselves tell what there is."""
@@ -91,6 +98,7 @@ class _OnNodes(Grouping):
     """Each series names a node, and maybe something on it."""
 
     names_nodes = True
+    thing = "node"
 
     def naming(self, labels: Labels, resolver: NodeResolver) -> list[str]:
         for label in (*NODE_LABELS, INSTANCE):
@@ -115,9 +123,14 @@ class NodeGrouping(_OnNodes):
     def coverage(self, answer: SignalAnswer) -> str:
         return f" ({answer.n_mapped} of {len(answer.node_values())} nodes covered)"
 
+    def n_nodes(self, answer: SignalAnswer, n_rows: int) -> int | None:
+        return n_rows
+
 
 class LabelGrouping(Grouping):
     """Series name a domain: a value of a node label."""
+
+    thing = "domain"
 
     def keys(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Keyed:
         labels = domain_labels(self._signal.label)
@@ -132,11 +145,15 @@ class LabelGrouping(Grouping):
     def coverage(self, answer: SignalAnswer) -> str:
         return _domains_covered(self._signal, answer)
 
+    def n_nodes(self, answer: SignalAnswer, n_rows: int) -> int | None:
+        return n_rows
+
 
 class ClusterGrouping(Grouping):
     """All series are of the cluster."""
 
     takes_scalar = True
+    thing = "cluster"
 
     def keys(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Keyed:
         return _CLUSTER, np.zeros(len(series), dtype=np.int64)
@@ -166,6 +183,8 @@ class CardGrouping(_OnNodes):
 class WorkloadGrouping(_OnNodes):
     """Series name a node and a workload on it."""
 
+    thing = "node and workload"
+
     def __init__(self, signal: Signal) -> None:
         super().__init__(signal)
         self._workload: WorkloadKey = _given(signal, signal.workload)
@@ -187,6 +206,8 @@ class WorkloadGrouping(_OnNodes):
 
 class PairGrouping(Grouping):
     """Series name two domains: the one that calls, and the one that is called."""
+
+    thing = "pair of domains"
 
     def __init__(self, signal: Signal) -> None:
         super().__init__(signal)

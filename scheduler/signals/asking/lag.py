@@ -13,7 +13,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from scheduler.model.arrays import FloatArray
 from scheduler.model.rules import Reduce, Signal
 from scheduler.signals.asking.answer_keys import AnswerKeys, ClusterKey
-from scheduler.signals.asking.client import QueryResult
+from scheduler.signals.asking.client import QueryClient, QueryResult
 from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.ingest import Ingested, ingest, parse_number
 from scheduler.signals.asking.lag_query import MARK, lag_query
@@ -35,12 +35,6 @@ _LOG = logging.getLogger(__name__)
 _MAX_EVERY: Final = 4
 # A query for timestamps that takes more of an interval than this is not made in each.
 _CHEAP_SHARE: Final = 0.001
-
-
-class LagClient(Protocol):
-    """What asks Prometheus."""
-
-    def query(self, expr: str, lookback_s: float | None = None) -> QueryResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +72,7 @@ class LagMeter:
         self._last_keys: AnswerKeys = ClusterKey()
         self._measured_at_s = 0.0
 
-    def measure(self, client: LagClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> Lags:
+    def measure(self, client: QueryClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> Lags:
         """Return the lags of an answer; between two measurements, and after one that failed, the last ones hold on.
 
         Raises
@@ -118,7 +112,7 @@ class LagMeter:
         lagging: list[int] = np.flatnonzero(found.has_value & ~np.isnan(lags.by_key)).tolist()
         return {names[i]: float(lags.by_key[i]) for i in lagging}
 
-    def _written(self, client: LagClient, found: Ingested, resolver: NodeResolver) -> Lags:
+    def _written(self, client: QueryClient, found: Ingested, resolver: NodeResolver) -> Lags:
         try:
             result = client.query(self._signal.lag, self._signal.max_age_s)
         except QueryError as error:
@@ -135,7 +129,7 @@ class LagMeter:
         by_key[by_key <= max(self.behind_s, newest_s)] = math.nan
         return Lags(newest_s, by_key if not np.isnan(by_key).all() else None)
 
-    def _by_timestamps(self, client: LagClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> None:
+    def _by_timestamps(self, client: QueryClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> None:
         labels = self._grouping.naming_labels(answer.series, resolver)
         if labels != self._built_for:
             self._built_for = labels

@@ -20,11 +20,11 @@ class QueryHealth:
     """One signal at one moment.
 
     last
-        The last answer, be it that there was none; None before the first has come.
+        The last answer or failure; None before the first.
     last_ago_s
         Seconds since that ended.
     missing
-        Key (node, domain) -> why it has no value in the last answer; keys without any series are not named.
+        Key (node, domain) -> why it has no value in the last answer; keys without any series are left out.
     next_try_s
         Seconds until it is asked again, 0 while a query runs or is due.
     """

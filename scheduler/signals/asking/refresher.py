@@ -1,7 +1,7 @@
 """The refresher: asks one Prometheus for its signals, each at its interval, and publishes what came.
 
-A slow signal delays no other, an absent Prometheus costs one attempt at growing distances, and nothing here is
-waited for by whoever decides.
+A slow signal delays no other. While Prometheus is down it costs one attempt, with growing pauses. The deciding process
+waits for nothing here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Final, Protocol
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, QueryClient, SignalAsker
+from scheduler.signals.asking.asker import Asked, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
+from scheduler.signals.asking.client import QueryClient
 from scheduler.signals.asking.complaints import Complaints
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.query_health import QueryHealth, query_health_of
@@ -35,13 +36,13 @@ _NOTABLE_SHARE_OF_NEW_NODES: Final = 0.1
 
 
 class RefreshObserver(Protocol):
-    """Who counts what the refresher does; called by several threads."""
+    """Counts what the refresher does; called by several threads."""
 
     def query_done(self, signal: str, duration_s: float, error_kind: str) -> None:
         """A query has ended; `error_kind` is empty after an answer."""
 
     def server_done(self, server: str, is_up: bool) -> None:
-        """A server, by its name, has answered, be it with a refusal of the query; or it has not."""
+        """A server, by its name, has answered, if only to refuse the query; or it has not."""
 
     def query_skipped(self, signal: str, reason: str) -> None:
         """A query was due and not made; reason: running, outage or breaker."""
@@ -51,7 +52,7 @@ class RefreshObserver(Protocol):
 
 
 class Refresher:
-    """Keeps every signal of the rules in force asked that asks this Prometheus.
+    """Asks this Prometheus for each of its signals in the rules in force.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ class Refresher:
             }
 
     def tick(self) -> None:
-        """Get signals going that stand still: the timetable runs by the wall clock, and that may step back.
+        """Ask for signals that are overdue: the timetable runs by the wall clock, and that may step back.
 
         To be called about every second by whoever owns the process.
         """
@@ -226,7 +227,7 @@ class Refresher:
 
     def _note_failure(self, asker: SignalAsker, error: QueryError) -> None:
         if not error.is_outage:
-            # It answered, if only with a refusal.
+            # It answered, if only to refuse.
             self._note_success()
             asker.breaker.failed()
             return
@@ -261,5 +262,5 @@ def wait_for_first(askers: Iterable[SignalAsker], within_s: float) -> None:
 
 
 def _knows_nodes(resolver: NodeResolver) -> bool:
-    """Whether the nodes were ever told: without them every series of a node would go unmapped, and count as asked."""
+    """Whether the nodes are known: until then all series that name a node would go unmapped."""
     return resolver.identity.generation > 0

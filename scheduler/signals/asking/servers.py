@@ -9,7 +9,8 @@ from typing import Final
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import QueryClient, SignalAsker
+from scheduler.signals.asking.asker import SignalAsker
+from scheduler.signals.asking.client import QueryClient
 from scheduler.signals.asking.query_health import QueryHealth
 from scheduler.signals.asking.refresher import SWAP_WITHIN_S, Refresher, RefreshObserver, wait_for_first
 

@@ -229,6 +229,6 @@ def test_signals_that_pods_read_by_a_key_of_their_own(
     assert "busy-cards by Pod - - -" in lines
     assert "slow-here - 1 1 7%" in lines
     assert any(
-        '1 of 2 series name no node or domain of this cluster, as {app="web", node="elsewhere"}' in line
+        '1 of 2 series name no node and workload of this cluster, as {app="web", node="elsewhere"}' in line
         for line in lines
     )

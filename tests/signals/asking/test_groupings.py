@@ -163,23 +163,25 @@ def test_the_labels_that_name_a_key(signal: Signal, labels: dict[str, str], expe
 
 
 @pytest.mark.parametrize(
-    ("signal", "fields", "expected", "covered"),
+    ("signal", "fields", "expected", "covered", "n_nodes"),
     [
-        (CPU, {"values": np.zeros(3).tobytes(), "n_mapped": 2}, {"a", "b", "c"}, " (2 of 3 nodes covered)"),
-        (ZONE, {"n_mapped": 2}, None, " (2 values of zone covered)"),
-        (BURN, {"n_mapped": 1}, None, ""),
-        (GPU, {"n_mapped": 2}, {"a", "b", "c"}, " (2 nodes covered)"),
-        (P99, {"n_mapped": 2}, {"a", "b", "c"}, " (2 nodes covered)"),
-        (RTT, {"n_mapped": 2}, None, " (2 values of zone covered)"),
+        (CPU, {"values": np.zeros(3).tobytes(), "n_mapped": 2}, {"a", "b", "c"}, " (2 of 3 nodes covered)", 7),
+        (ZONE, {"n_mapped": 2}, None, " (2 values of zone covered)", 7),
+        (BURN, {"n_mapped": 1}, None, "", None),
+        (GPU, {"n_mapped": 2}, {"a", "b", "c"}, " (2 nodes covered)", 2),
+        (P99, {"n_mapped": 2}, {"a", "b", "c"}, " (2 nodes covered)", 2),
+        (RTT, {"n_mapped": 2}, None, " (2 values of zone covered)", None),
     ],
 )
 def test_what_an_answer_is_expected_to_cover_and_did(
-    signal: Signal, fields: dict[str, Any], expected: set[str] | None, covered: str
+    signal: Signal, fields: dict[str, Any], expected: set[str] | None, covered: str, n_nodes: int | None
 ) -> None:
     grouping = grouping_of(signal)
     assert grouping.names_nodes == (expected is not None)
     assert grouping.expected(RESOLVER) == expected
-    assert grouping.coverage(SignalAnswer(signal.name, "", 1, 60.0, 0.0, **fields)) == covered
+    answer = SignalAnswer(signal.name, "", 1, 60.0, 0.0, **fields)
+    assert grouping.coverage(answer) == covered
+    assert grouping.n_nodes(answer, 7) == n_nodes
 
 
 @pytest.mark.parametrize(
