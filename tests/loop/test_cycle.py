@@ -237,3 +237,25 @@ def test_every_decision_leaves_a_record_whose_parts_add_up(harness: Harness) -> 
 def _page(harness: Harness) -> str:
     harness.now_s += 2
     return harness.metrics_page()
+
+
+def test_the_room_of_a_bind_that_fails_brings_back_who_was_refused_for_it(harness: Harness) -> None:
+    for i in range(3):
+        harness.see(make_pod(f"big-{i}", uid=f"uid-{i}", cpu="3"))
+    harness.run()
+    (refused,) = {"uid-0", "uid-1", "uid-2"} - {bind.pod.uid for bind in harness.binder.binds}
+    assert harness.world.queue.place_of(refused) == "unschedulable"
+
+    harness.settle("failed")
+
+    assert harness.world.queue.place_of(refused) == "backoff"
+
+
+def test_a_pod_that_has_a_node_already_is_not_tried(harness: Harness) -> None:
+    harness.see(make_pod("web", uid="uid-1", cpu="1", node="a"))
+    harness.world.queue.add(make_pod("web", uid="uid-1", cpu="1"), harness.now_s)
+
+    assert harness.run() == 1
+
+    assert (harness.binder.binds, harness.binder.reports) == ([], [])
+    assert not harness.world.cache.is_assumed("uid-1")
