@@ -44,7 +44,7 @@ from scheduler.model.views import NodeView
 from scheduler.plugins import default_chain
 from scheduler.rules.compiled import compiled_rules
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import parse_answer
@@ -158,7 +158,7 @@ def measure_kind(kind: Kind, n_nodes: int) -> Costs:
     asked, published = [], []
     for _ in range(_REPEATS):
         began = time.process_time()
-        message = encoder.encode(asker.ask(Asked(client, lambda: resolver, 1)))
+        message = encoder.encode(asker.ask(AskContext(client, lambda: resolver, 1)))
         crossed = time.process_time()
         store.publish(decoder.decode(message))
         table = store.freeze(view, time.monotonic())

@@ -267,7 +267,7 @@ class Metrics:
         )
         self.signal_problem = self._gauge(
             "vane_signal_problem",
-            "1 for the gravest thing wrong with the signal's last answer, none if it is well; see signals/problems.py.",
+            "1 for the worst problem of the signal's last answer, none if it is healthy; see signals/problems.py.",
             "signal",
             "problem",
         )
@@ -357,7 +357,7 @@ class Metrics:
             self.signal_state(signal, name).set(name == state)
 
     def set_signal_problem(self, signal: str, problem: str) -> None:
-        """Show this, and nothing else, as what is wrong with the signal; empty where it is well."""
+        """Show this, and nothing else, as what is wrong with the signal; empty where it is healthy."""
         before = self._problems.pop(signal, "")
         if before and before != problem:
             self.signal_problem.remove(signal, before)

@@ -26,7 +26,7 @@ from scheduler.rule_tests.model import RuleTest
 from scheduler.rules.compiled import compiled_rules, indexes_for
 from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryClient
 from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.resolver import NodeResolver
@@ -126,9 +126,9 @@ class ClusterUnderTest:
 
     def _ask(self, asker: SignalAsker, n_asked: int) -> None:
         """Ask for one signal as the refresher does, and plan the next time: one interval after another from 0 on."""
-        asked = Asked(self._client, lambda: self._resolver, self._rules.generation)
+        context = AskContext(self._client, lambda: self._resolver, self._rules.generation)
         try:
-            answer = asker.ask(asked)
+            answer = asker.ask(context)
         except QueryError as error:
             answer = asker.failure(error, self._rules.generation)
         self.answers[asker.signal.name] = answer

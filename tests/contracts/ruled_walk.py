@@ -21,7 +21,7 @@ from scheduler.model.identity import NodeIdentity
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
@@ -182,7 +182,7 @@ class Walk:
         if name not in self._askers:
             self._askers[name] = SignalAsker(signal, lambda: self._now_s, lambda: 0.5, lambda: EPOCH_S + self._now_s)
         client = Prometheus(signal.expr, drawn, self._now_s)
-        answer = self._askers[name].ask(Asked(client, lambda: self._resolver, self._n_rule_sets))
+        answer = self._askers[name].ask(AskContext(client, lambda: self._resolver, self._n_rule_sets))
         self._store.publish(answer)
         if name == "load" and not answer.is_suspect:
             self._samples[name] = {labels["node"]: float(text) for labels, text in drawn.series}

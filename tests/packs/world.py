@@ -23,7 +23,7 @@ from scheduler.model.views import NodeView
 from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.rules.score import rule_weight
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import parse_answer
@@ -108,7 +108,7 @@ class RecordedCluster:
         client, resolver = RecordedClient(server, clock, time_s), NodeResolver(identity)
         self.answers: dict[str, SignalAnswer] = {}
         for name, signal in rules.asked.items():
-            answer = SignalAsker(signal, clock, lambda: 0.5).ask(Asked(client, lambda: resolver, rules.generation))
+            answer = SignalAsker(signal, clock, lambda: 0.5).ask(AskContext(client, lambda: resolver, rules.generation))
             self.answers[name] = crossed(answer)
             store.publish(self.answers[name])
         self.table: SignalTable = store.freeze(NodeView(self.state.nodes), clock.now_s)

@@ -21,7 +21,7 @@ from scheduler.rules.compiled import compiled_rules
 from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.rules.score import rule_weight
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryClient, QueryResult
 from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.ingest import ingest
@@ -162,7 +162,7 @@ class _Interview:
             return _Heard(signal, asker.failure(self.unreachable[signal.server], 0))
         listener = _Listener(client, self.clock)
         try:
-            answer = asker.ask(Asked(listener, lambda: self.resolver, 0))
+            answer = asker.ask(AskContext(listener, lambda: self.resolver, 0))
         except QueryError as error:
             if isinstance(error, PrometheusUnreachable):
                 self.unreachable[signal.server] = error

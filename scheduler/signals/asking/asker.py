@@ -32,7 +32,7 @@ _SHOWN_WARNINGS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskContext:
     """With what a signal is asked: `resolver` gives the nodes as they are known when the answer has come."""
 
     client: QueryClient
@@ -115,7 +115,7 @@ class SignalAsker:
         """Whether `signal` is asked in the same way; where it stands in its file does not matter."""
         return replace(signal, where="") == replace(self.signal, where="")
 
-    def ask(self, asked: Asked) -> SignalAnswer:
+    def ask(self, context: AskContext) -> SignalAnswer:
         """Return the answer of Prometheus as values.
 
         Raises
@@ -125,13 +125,13 @@ class SignalAsker:
         """
         begun_s = self._clock()
         try:
-            result = asked.client.query(self.signal.expr, self.signal.max_age_s)
+            result = context.client.query(self.signal.expr, self.signal.max_age_s)
             if result.is_scalar and not self.grouping.takes_scalar:
                 what = "got a scalar, which names no node"
                 raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
-            resolver = asked.resolver()
+            resolver = context.resolver()
             found = ingest(self.signal, result.series, resolver)
-            lags = self._lag.measure(asked.client, result, found, resolver)
+            lags = self._lag.measure(context.client, result, found, resolver)
         finally:
             duration_s = self._clock() - begun_s
             self.is_slow = duration_s > (_FAST_AGAIN_S if self.is_slow else SLOW_S)
@@ -142,7 +142,7 @@ class SignalAsker:
         return SignalAnswer(
             signal=self.signal.name,
             signature=self.signature,
-            rules_generation=asked.rules_generation,
+            rules_generation=context.rules_generation,
             max_age_s=self.signal.max_age_s,
             smoothing_s=self.signal.smoothing_s,
             evaluated_at_s=result.evaluated_at_s,

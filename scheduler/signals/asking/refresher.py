@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.breaker import Breaker
 from scheduler.signals.asking.client import QueryClient
 from scheduler.signals.asking.complaints import Complaints
@@ -201,9 +201,9 @@ class Refresher:
 
     def _ask(self, asker: SignalAsker) -> None:
         name, was_slow = asker.signal.name, asker.is_slow
-        asked = Asked(self._client, lambda: self._resolver, self._rules_generation)
+        context = AskContext(self._client, lambda: self._resolver, self._rules_generation)
         try:
-            answer = asker.ask(asked)
+            answer = asker.ask(context)
         except QueryError as error:
             answer = asker.failure(error, self._rules_generation)
             self._note_failure(asker, error)

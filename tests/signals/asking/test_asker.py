@@ -8,7 +8,7 @@ import pytest
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import Drops, SignalAnswer, signature
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
@@ -35,7 +35,7 @@ class World:
 
     def ask(self, values: Mapping[str, float | str] | QueryResult | QueryTimeout) -> SignalAnswer:
         self.client.answers[self.signal.expr] = values
-        return self.asker.ask(Asked(self.client, lambda: resolver_of(*self.names), 9))
+        return self.asker.ask(AskContext(self.client, lambda: resolver_of(*self.names), 9))
 
 
 def test_an_answer_tells_what_was_asked_and_what_came_of_it() -> None:
@@ -96,5 +96,5 @@ def test_a_slow_query_makes_the_signal_slow_until_it_is_quick_again() -> None:
 
         world.client.answers["node_cpu"] = answer
         with pytest.raises(QueryTimeout):
-            world.asker.ask(Asked(world.client, resolver_of, 1))
+            world.asker.ask(AskContext(world.client, resolver_of, 1))
         assert world.asker.is_slow == is_slow

@@ -12,7 +12,7 @@ from scheduler.model.nodes import NodeTable
 from scheduler.model.rules import ByKind, Rule, RuleFilter, RuleSet, Signal
 from scheduler.model.views import NodeView
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import ClientSettings, PrometheusClient
 from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryRejected, TooMuchData, WrongResultType
 from scheduler.signals.asking.refresher import Refresher
@@ -110,7 +110,7 @@ def test_the_lag_is_that_of_the_scrapes_and_a_dead_exporter_ages_its_node_alone(
     resolver = NodeResolver(identity_of(NODES))
 
     def ask() -> SignalAnswer:
-        return asker.ask(Asked(client, lambda: resolver, 1))
+        return asker.ask(AskContext(client, lambda: resolver, 1))
 
     answer = until(ask, lambda answer: answer.n_mapped == 3, "all nodes")
     assert 0.0 <= answer.lag_s < 2.0

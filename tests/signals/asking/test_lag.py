@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.model.rules import ByKind, Reduce, Signal
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.lag_query import MARK, lag_query
 from scheduler.signals.asking.query_errors import QueryRejected, QueryTimeout
@@ -46,7 +46,7 @@ class Measured:
 
     def ask(self, after_s: float = 0.0) -> SignalAnswer:
         self.clock.now_s += after_s
-        return self.asker.ask(Asked(self.client, lambda: resolver_of(*NAMES), 1))
+        return self.asker.ask(AskContext(self.client, lambda: resolver_of(*NAMES), 1))
 
     @property
     def n_lag_queries(self) -> int:

@@ -14,7 +14,7 @@ from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins.signals import SignalFilter, SignalScore
-from scheduler.signals.asking.asker import Asked, SignalAsker
+from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
@@ -73,7 +73,7 @@ class Kept:
             def query(self, expr: str, *_: Any, **__: Any) -> QueryResult:
                 return answered
 
-        answer = self.askers[signal.name].ask(Asked(Client(), lambda: self.resolver, 1))
+        answer = self.askers[signal.name].ask(AskContext(Client(), lambda: self.resolver, 1))
         self.clock.now_s += 1.0
         return self.store.publish(crossed(answer))
 
