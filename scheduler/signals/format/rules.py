@@ -9,9 +9,9 @@ from typing import Final
 
 from scheduler.model.rules import MAX_WEIGHT, ByKind, Rule, WeightSignal
 from scheduler.signals.format.built_in import check_limits
-from scheduler.signals.format.care import CARE, read_care
-from scheduler.signals.format.effects import read_curve, read_filter, read_score
+from scheduler.signals.format.filter_and_score import read_curve, read_filter, read_score
 from scheduler.signals.format.match import read_label_match, read_match
+from scheduler.signals.format.rollout import ROLLOUT, read_rollout
 from scheduler.signals.format.rule_keys import KEY_FIELDS, read_rule_keys
 from scheduler.signals.format.signals import Declared
 from scheduler.signals.format.units import Measure
@@ -25,7 +25,7 @@ MAX_RULES: Final = 100
 DEFAULT_WEIGHT: Final = 1.0
 
 RULE: Final = Shape(
-    fields=("name", "match", "signal", "filter", "score", "weight", "label_match", *KEY_FIELDS, *CARE),
+    fields=("name", "match", "signal", "filter", "score", "weight", "label_match", *KEY_FIELDS, *ROLLOUT),
     required=("name",),
     refused={
         "hold": "a hold time is the filter's. Write `filter: {max: 80%, hold: 60s}`",
@@ -81,7 +81,7 @@ class RuleReader:
         weight = self._weight(fields)
         keys = read_rule_keys(fields, signal, score)
         measured = signal.signal if signal else None
-        care = read_care(fields, measured)
+        rollout = read_rollout(fields, measured)
         if measured is not None:
             check_limits(fields, measured)
         if len(scope.report.problems) > n_problems or name is None or (measured is None and label_match is None):
@@ -99,7 +99,7 @@ class RuleReader:
             keys.calls,
             keys.gpu_resources,
             where=scope.where(node),
-            **care,
+            **rollout,
         )
 
     def _name(self, fields: Fields) -> str | None:

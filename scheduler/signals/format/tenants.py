@@ -12,7 +12,7 @@ from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.requests import CPU, MEMORY, is_counted
 from scheduler.model.rules import ByKind, FilterMissing, Rule, Tenant
 from scheduler.model.tenants import bound_name
-from scheduler.signals.format.effects import read_filter
+from scheduler.signals.format.filter_and_score import read_filter
 from scheduler.signals.format.match import read_globs
 from scheduler.signals.format.rules import NAME
 from scheduler.signals.format.signals import Declared

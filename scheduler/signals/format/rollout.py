@@ -1,4 +1,4 @@
-"""How a rule is brought in with care: watching only, for some Pods first, with a share of a decision, on fresh data."""
+"""How a rule is rolled out: watching only, for some Pods first, with a share of a decision, on fresh data only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scheduler.strict_yaml.nodes import YamlNode
 from scheduler.strict_yaml.report import Scope, got
 from scheduler.strict_yaml.values import read_duration, read_word
 
-CARE: Final = ("mode", "canary", "max_share", "max_age")
+ROLLOUT: Final = ("mode", "canary", "max_share", "max_age")
 """The fields of a rule that are read here."""
 
 CANARY: Final = Shape(fields=("percent", "namespaces"))
 
 
-class Care(TypedDict):
+class Rollout(TypedDict):
     """As the fields of `Rule`."""
 
     mode: Mode
@@ -27,7 +27,7 @@ class Care(TypedDict):
     max_age_s: float
 
 
-def read_care(fields: Fields, signal: Signal | None) -> Care:
+def read_rollout(fields: Fields, signal: Signal | None) -> Rollout:
     """Read the fields; `signal` is the rule's, None where it has none or that cannot be read."""
     mode = read_word(fields.get("mode"), fields.scope.inner("mode"), list(Mode))
     if mode == Mode.SHADOW and "canary" in fields:

@@ -1,4 +1,4 @@
-"""The settings for several replicas and for several clusters."""
+"""The kinds of values that settings have: durations, names of clusters, addresses, URLs."""
 
 from __future__ import annotations
 
@@ -116,3 +116,13 @@ def test_a_wrong_cluster_of_the_file_has_a_place(tmp_path: Path) -> None:
         " Write one of: leaderElect, leaseDuration, renewDeadline, retryPeriod, resourceLock, resourceName,"
         " resourceNamespace",
     ]
+
+
+@pytest.mark.parametrize("value", ["1", "[a]", "true", "1.5"])
+@pytest.mark.parametrize(
+    ("group", "field", "expected"),
+    [("serving", "bindAddress", "an IP address or localhost"), ("prometheus", "url", "an http or https URL")],
+)
+def test_an_address_is_text(tmp_path: Path, group: str, field: str, expected: str, value: str) -> None:
+    config = write(tmp_path, f"{group}: {{{field}: {value}}}\n")
+    assert f" {group}.{field}: must be {expected}" in message({"config": config})
