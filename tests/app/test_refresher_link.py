@@ -11,21 +11,26 @@ from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.framework.instructions import Notify, Receiver
-from scheduler.loop.messages import Inbox, PermitCall, PermitCalled
+from scheduler.loop.messages import Inbox, PageAsked, PermitCall, PermitCalled
+from scheduler.loop.pages.signals import RuleFigures, SignalsQuery
 from scheduler.metrics import Metrics
 from scheduler.model.rules import RuleSet
+from scheduler.rules.shown import Sort
 from scheduler.settings.settings import ServingSettings, Settings
 from scheduler.signals.loader import RuleLoader
 from tests.kube.fake_api import FakeApi, fake_api, hangs, replies
 from tests.serve.test_http import any_certificate
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
+
+RULE = RuleFigures("hot", "cpu", "enforce", 3.0, True, True, False, 1)
 
 
 class Running:
@@ -54,6 +59,15 @@ class Running:
             response = connection.getresponse()
             response.read()
             return response.status
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        connection = HTTPSConnection("127.0.0.1", self.port, timeout=10, context=any_certificate())
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read()
         finally:
             connection.close()
 
@@ -133,6 +147,19 @@ def test_a_call_is_carried_to_the_deciding_thread_and_its_answer_back(
         assert message.call == PermitCall("shop", "web", False, "not today")
         message.reply(waiting)
         assert answer.result(10.0) == status
+
+
+def test_a_page_asks_the_deciding_thread_slice_by_slice(running: Running) -> None:
+    with ThreadPoolExecutor(1) as reader:
+        page = reader.submit(running.get, "/signals?node=n1&sort=age&limit=3")
+        for goes_on, slice_ in ((False, msgspec.msgpack.encode([RULE])), (True, b"")):
+            message = running.inbox.take(10.0)
+            assert isinstance(message, PageAsked)
+            assert (message.query, message.goes_on) == (SignalsQuery("", "n1", Sort.AGE, 3), goes_on)
+            message.reply(slice_)
+        status, body = page.result(10.0)
+    assert status == 200
+    assert [rule["name"] for rule in json.loads(body)["rules"]] == ["hot"]
 
 
 def test_without_a_refresher_process_notifications_are_dropped_and_counted(own: Running, receiver: FakeApi) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.cli.command import Cli
+from tests.cli.top_page import PAGE, Top
 from tests.serve.source import Source
 from tests.support.ports import free_port
 
@@ -28,3 +30,10 @@ def server(source: Source) -> Iterator[PageServer]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def top(server: PageServer, source: Source) -> Top:
+    source.signals_page = json.dumps(PAGE).encode()
+    source.nodes = {"b"}
+    return Top(server.url)

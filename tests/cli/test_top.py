@@ -1,92 +1,20 @@
-"""`vane top` against a real HTTPS server: what it shows, whom it trusts, and what it says where it cannot go on."""
+"""`vane top`: what it shows of the pages as they are served, in a pipe and in a terminal."""
 
 from __future__ import annotations
 
 import io
 import json
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from scheduler.cli.main import main
 from scheduler.cli.top import TopOptions, run_top
-from scheduler.cli.top_client import SELF_SIGNED_NOTE, ServerAccess, is_loopback
+from scheduler.cli.top_client import SELF_SIGNED_NOTE, ServerAccess
 from scheduler.loop.pages.signals import SignalsQuery
 from scheduler.rules.shown import Sort
-from scheduler.serve.http import PageServer
-from scheduler.settings.settings import ServingSettings
+from tests.cli.top_page import PAGE, Top, node
 from tests.serve.source import Source
-from tests.serve.test_access import ScriptedReviews
-from tests.support.pki import CertificateAuthority
-from tests.support.ports import free_port, own_address
-
-
-def signal(name: str, **fields: Any) -> dict[str, Any]:
-    usual = {
-        "name": name,
-        "asks": "x",
-        "by": "node",
-        "unit": "ratio",
-        "server": "",
-        "state": "fresh",
-        "suspect": False,
-        "age_s": 3.2,
-        "interval_s": 15.0,
-        "max_age_s": 60.0,
-        "nodes": 2,
-        "covered": 2,
-        "depends_on_pod": False,
-        "problems": [],
-        "words": "",
-        "pause": "",
-        "next_try_s": 9.0,
-    }
-    return usual | fields
-
-
-def node(signal: str, name: str, **fields: Any) -> dict[str, Any]:
-    usual = {"signal": signal, "node": name, "value": 0.5, "age_s": 3.2, "state": "fresh", "inflight": None}
-    return usual | {"rules": []} | fields
-
-
-PAGE = {
-    "signals": [
-        signal("cpu"),
-        signal(
-            "disk",
-            unit="bytes",
-            server="far",
-            state="absent",
-            age_s=None,
-            covered=0,
-            problems=["timeout"],
-            words="no answer (timeout): no answer within 5 s",
-            pause="breaker",
-        ),
-        signal("zone", by="topology.kubernetes.io/zone", unit="s", state="fading", age_s=700.0, suspect=True),
-    ],
-    "rules": [
-        {"name": "hot", "signal": "cpu", "mode": "enforce", "weight": 3.0, "refused_nodes": 1, "valve_open": False},
-        {"name": "far", "signal": "zone", "mode": "enforce", "weight": None, "refused_nodes": 2, "valve_open": True},
-    ],
-    "learned": [
-        {"signal": "cpu", "workload": "shop/Deployment", "of": "cpu", "seen": 9, "adds": 0.2, "quartiles": [0.1, 0.25]},
-        {"signal": "disk", "workload": "shop/db", "of": "memory", "seen": 3, "adds": 2048.0, "quartiles": [0, 4096.0]},
-        {"signal": "zone", "workload": "shop/web", "of": "", "seen": 3, "adds": 0.1, "quartiles": [0.1, 0.1]},
-    ],
-    "nodes": [
-        node("cpu", "b", value=0.91, inflight=0.0125, rules=[{"rule": "hot", "verdict": "refused", "score": 9.0}]),
-        node("cpu", "a", value=None, state="missing", why="nan", rules=[{"rule": "hot", "verdict": "", "score": None}]),
-        node("disk", "b", value=None, state="absent", why="no_answer", age_s=None),
-        node("zone", "b", key="z1", value=0.25, age_s=700.0, state="fading"),
-    ],
-}
 
 TABLE = """\
 SIGNAL     STATE              AGE  NODES  REFUSED  WHAT IS WRONG
@@ -111,27 +39,6 @@ zone    b (z1)  0.25 s         -  12 min  fading, suspect         -
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-class Top:
-    """The command with what it prints in hand."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.out = self.err = ""
-
-    def __call__(self, *words: str) -> int:
-        out, err = io.StringIO(), io.StringIO()
-        code = main(["top", *words, "--url", self.url], {}, out, err)
-        self.out, self.err = out.getvalue(), err.getvalue()
-        return code
-
-
-@pytest.fixture
-def top(server: PageServer, source: Source) -> Top:
-    source.signals_page = json.dumps(PAGE).encode()
-    source.nodes = {"b"}
-    return Top(server.url)
 
 
 def squeezed(text: str) -> list[list[str]]:
@@ -205,51 +112,6 @@ def test_wrong_use_is_told(top: Top, words: list[str], problem: str) -> None:
     assert top.out == ""
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("http://127.0.0.1:1", "--url: must be https and a host, got 'http://127.0.0.1:1'"),
-        ("https://user@127.0.0.1:1", "--url: must be https and a host"),
-        ("https://", "--url: must be https and a host"),
-        ("https://127.0.0.1:x", "--url 'https://127.0.0.1:x'"),
-        ("https://127.0.0.1:1", "nothing listens at https://127.0.0.1:1. Is `vane run` up there"),
-    ],
-)
-def test_an_address_without_a_vane_is_told(url: str, problem: str) -> None:
-    top = Top(url)
-    assert top() == 1
-    assert problem in top.err
-
-
-def test_a_page_of_somebody_else_is_told(top: Top, source: Source) -> None:
-    source.signals_page = b'{"status":"ok"}'
-    assert top() == 1
-    assert "is not the page of Vane" in top.err
-    source.signals_page = b"<html>"
-    assert top() == 1
-    assert "is no JSON" in top.err
-    top.url += "/elsewhere"
-    assert top() == 1
-    assert "has no page /signals: HTTP 404" in top.err
-
-
-def test_a_server_without_tls_is_told() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def answer() -> None:
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(1000)
-                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        top = Top(f"https://127.0.0.1:{listening.getsockname()[1]}")
-        assert top() == 1
-        thread.join()
-    assert "does not speak TLS as expected" in top.err
-
-
 def test_the_terminal_is_drawn_over_until_interrupted_and_left_as_it_was(top: Top, source: Source) -> None:
     out, pauses = Terminal(), []
 
@@ -295,81 +157,3 @@ def test_a_reader_that_has_read_enough_is_no_fault(top: Top, source: Source) -> 
         process.stdout.close()
         said = process.stderr.read().decode()
     assert (process.returncode, said) == (0, f"vane top: {SELF_SIGNED_NOTE}\n")
-
-
-@pytest.fixture
-def signed(tmp_path: Path, source: Source) -> Iterator[tuple[PageServer, Path]]:
-    """A server with a certificate of an authority, and the file of that."""
-    authority = CertificateAuthority()
-    certificate, key = authority.issue_server(["localhost"], ["127.0.0.1"])
-    files = [tmp_path / name for name in ("ca.crt", "tls.crt", "tls.key")]
-    for file, content in zip(files, (authority.pem, certificate, key), strict=True):
-        file.write_bytes(content)
-    settings = ServingSettings(secure_port=free_port(), tls_cert_file=files[1], tls_private_key_file=files[2])
-    server = PageServer(settings, source)
-    server.start()
-    yield server, files[0]
-    server.stop()
-
-
-def test_a_certificate_of_an_unknown_authority_is_not_taken(signed: tuple[PageServer, Path], source: Source) -> None:
-    source.signals_page = json.dumps(PAGE).encode()
-    server, authority = signed
-    top = Top(server.url)
-    assert top() == 1
-    assert f"the certificate of {server.url} is not trusted" in top.err
-    assert "--ca-file" in top.err
-    assert source.signal_queries == []
-
-    assert top("--ca-file", str(authority)) == 0
-    assert top.err == ""
-    assert top("--insecure-skip-tls-verify") == 0
-    assert top.err == "vane top: the certificate is not verified\n"
-
-
-def test_a_token_is_not_sent_to_whoever_has_signed_for_himself(top: Top, source: Source, tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("secret\n")
-    assert top("--token-file", str(token)) == 1
-    assert "a token is not sent to a server that nobody vouches for" in top.err
-    assert source.signal_queries == []
-    assert top("--token-file", str(token), "--insecure-skip-tls-verify") == 0
-
-
-@pytest.mark.parametrize("content", [None, "", "two words", "\x00"])
-def test_a_file_without_a_token_is_told(top: Top, tmp_path: Path, content: str | None) -> None:
-    token = tmp_path / "token"
-    if content is not None:
-        token.write_text(content)
-    assert top("--token-file", str(token), "--insecure-skip-tls-verify") == 1
-    assert f"--token-file {token}" in top.err
-
-
-def test_a_server_elsewhere_wants_a_token_that_may_read(tmp_path: Path, source: Source) -> None:
-    address = own_address()
-    server = PageServer(ServingSettings(bind_address=address, secure_port=free_port()), source, ScriptedReviews())
-    server.start()
-    try:
-        top = Top(server.url)
-        assert top() == 1
-        assert "is not trusted: self-signed" in top.err
-        assert top("--insecure-skip-tls-verify") == 1
-        assert "wants a token" in top.err
-        assert "--token-file" in top.err
-        token = tmp_path / "token"
-        token.write_text("nobody")
-        assert top("--insecure-skip-tls-verify", "--token-file", str(token)) == 1
-        assert "refuses this token" in top.err
-        token.write_text("scraper")
-        assert top("--insecure-skip-tls-verify", "--token-file", str(token)) == 1
-        assert "prometheus may not get /signals" in top.err
-    finally:
-        server.stop()
-
-
-@pytest.mark.parametrize(
-    ("host", "is_ours"),
-    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("localhost", True), ("10.0.0.1", False), ("x.y", False)],
-)
-def test_loopback_is_this_machine(host: str, is_ours: bool) -> None:
-    assert is_loopback(host) is is_ours
