@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -201,14 +202,23 @@ def test_pods_that_move_while_they_are_listed_stand_there_once(world: World) -> 
 
 
 def test_the_deciding_thread_is_held_for_a_moment_only(world: World) -> None:
-    """10,000 Pods of two containers: the median slice, as a single one may meet whatever else the machine does."""
+    """10,000 Pods of two containers: the median slice, beside what this machine takes to count."""
     spec = {"containers": [container({"cpu": "100m", "memory": "50Mi"}, {"memory": "100Mi"})] * 2}
     world.see(*(make_pod(f"p{i}", node="a", spec=spec) for i in range(10_000)))
-    took_s = []
-    began_s = time.perf_counter()
+    took_s, control_s = [], []
+    began_s = time.thread_time()
     for slice_ in world.slices():
-        took_s.append(time.perf_counter() - began_s)
+        took_s.append(time.thread_time() - began_s)
         assert len(slice_) < 100_000
-        began_s = time.perf_counter()
+        control_s.append(counting_s(20_000))
+        began_s = time.thread_time()
     assert len(took_s) == 10_000 / SLICE_PODS
-    assert sorted(took_s)[len(took_s) // 2] < 0.002
+    assert statistics.median(took_s) < 5 * statistics.median(control_s), "2 ms, where counting takes 0.4 ms"
+
+
+def counting_s(n: int) -> float:
+    """Return what it takes this machine to count so far, in seconds."""
+    began_s = time.thread_time()
+    for _ in range(n):
+        pass
+    return time.thread_time() - began_s
