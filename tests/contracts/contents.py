@@ -13,6 +13,7 @@ import numpy as np
 
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
+from scheduler.rules.compiled import CompiledRules
 from scheduler.rules.pending_load import PodTimes
 
 COUNTERS = frozenset({"epoch", "generation", "row_generation", "_generation", "version"})
@@ -72,11 +73,16 @@ def differing(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, 
     for path in sorted(before.keys() | after.keys()):
         old, new = before.get(path), after.get(path)
         if path in KEPT_ANSWERS and old is not None and new is not None:
-            new = {"_entries": {key: new["_entries"].get(key) for key in old["_entries"]}}
-            old = {"_entries": old["_entries"]}
+            old, new = _kept(old), _kept(new)
+            new = {key: new.get(key) for key in old}
         if old != new:
             found[path] = _difference(old, new)
     return found
+
+
+def _kept(memo: Mapping[str, Any]) -> dict[Hashable, Any]:
+    """Return all answers by key, whichever part of a memo they stand in."""
+    return {key: answer for part in memo.values() if isinstance(part, dict) for key, answer in part.items()}
 
 
 def _owners(state: ClusterState) -> Iterator[tuple[str, object]]:
@@ -115,7 +121,8 @@ class _Reader:
             return value
         if isinstance(value, np.ndarray):
             return self._column(value)
-        if isinstance(value, PodInfo | msgspec.Struct) or callable(value):
+        # What rules were compiled to remembers results for itself; that those are not of the past is shown elsewhere.
+        if isinstance(value, PodInfo | msgspec.Struct | CompiledRules) or callable(value):
             return _Same(value)
         # An index may reach one object in many ways.
         if id(value) not in self._seen:
