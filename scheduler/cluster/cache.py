@@ -9,7 +9,7 @@ Source: kube-scheduler v1.37 backend/cache/cache.go (behaviour).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.cluster.assumed import AssumedObjects
@@ -129,10 +129,6 @@ class Cache:
         """Return whether a Pod is assumed or bound."""
         return uid in self._pods
 
-    def is_assumed(self, uid: str) -> bool:
-        known = self._pods.get(uid)
-        return known is not None and known.is_assumed
-
     def assume(self, pod: PodInfo, node_name: str) -> None:
         """Count a pending Pod on a node from now on; it is no longer nominated.
 
@@ -244,25 +240,6 @@ class Cache:
     def counts(self) -> dict[str, int]:
         """Return the sizes by the value of `type` in `scheduler_cache_size`."""
         return {"nodes": self.state.nodes.n_alive, "pods": len(self._pods), "assumed_pods": self._n_assumed}
-
-    def differences(self, nodes: Iterable[Node], pods: Iterable[PodInfo]) -> list[str]:
-        """Compare with fresh lists of all nodes and of all Pods that have a node; return what is wrong.
-
-        Assumed Pods are right whether the list has them or not. `missed`: listed but not cached; `redundant`:
-        cached but not listed.
-        """
-        known = {node.metadata.name for node in self.nodes()} | self.unreadable_nodes.keys()
-        listed = {node.metadata.name for node in nodes}
-        bound = {pod.uid: pod for pod in pods}
-        wrong = [f"missed node {name}" for name in sorted(listed - known)]
-        wrong += [f"redundant node {name}" for name in sorted(known - listed)]
-        wrong += [f"missed Pod {pod}" for uid, pod in bound.items() if uid not in self._pods]
-        for uid, cached in self._pods.items():
-            if uid not in bound:
-                wrong += [] if cached.is_assumed else [f"redundant Pod {cached.pod}"]
-            elif bound[uid].pod.spec.node_name != cached.node_name:
-                wrong.append(f"Pod {cached.pod} is on {bound[uid].pod.spec.node_name}, cached on {cached.node_name}")
-        return wrong
 
 
 def is_same_version(old: Node | Pod | CatalogObject, new: Node | Pod | CatalogObject) -> bool:

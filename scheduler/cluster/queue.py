@@ -276,10 +276,6 @@ class SchedulingQueue:
         """Return the Pods that wait for other schedulers."""
         return list(self._others.values())
 
-    def uids(self) -> list[str]:
-        """Return the UIDs of all pending Pods, those in flight included."""
-        return [entity.uid for entity in chain(self._entities(), (attempt.entity for attempt in self._in_flight))]
-
     def counts(self) -> dict[str, int]:
         """Return the number of entities by the value of `queue` in `scheduler_pending_pods`."""
         n_gated = self._waiting.n_gated

@@ -57,7 +57,7 @@ class EndedPods:
             try:
                 pods = [pod for phase in _PHASES for pod in self._list(phase)]
             except (ApiError, TransportError, ServerError, MalformedStreamError) as error:
-                log.warning("Pods that have ended: %s; trying again", error)
+                log.warning("listing Pods that have ended: %s; trying again", error)
                 self._pause(error)
                 continue
             if not self._stopped.is_set():

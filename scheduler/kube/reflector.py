@@ -138,7 +138,7 @@ class Reflector:
                 self._recovered()
                 self._restarts("closed")
             except ExpiredError as error:
-                log.info("%s: listing again, the watch has expired: %s", self.kind.name, error)
+                log.info("%s: the watch has expired; listing again: %s", self.kind.name, error)
                 self._restarts("expired")
                 self._resource_version = ""
                 self._pause(0.0)
@@ -146,7 +146,7 @@ class Reflector:
                 self._failed(error)
             except Exception:
                 # A bug, here or in the sink. A thread that ended would leave a picture that gets older and older.
-                log.exception("%s: starting over with a list", self.kind.name)
+                log.exception("%s: unexpected error; listing again", self.kind.name)
                 self._restarts("error")
                 self._resource_version = ""
                 self._pause(0.0)

@@ -98,7 +98,7 @@ class ObjectReader:
                 objects.append(self._kind.decode(bytes(raw)))
             except InvalidObjectError as error:
                 # Nothing says which one it is. The others must not wait for it.
-                log.error("a %s is ignored, it cannot be read: %s", self._kind.name, error)
+                log.error("a %s that cannot be read is ignored: %s", self._kind.name, error)
         return ListPage(objects, page.metadata.resource_version, page.metadata.continue_)
 
     def event(self, line: bytes) -> tuple[Changed | None, str]:

@@ -115,8 +115,8 @@ class SchedulingCycle:
         for plugin in list(self._followers):
             try:
                 plugin.follow(snapshot)
-            except Exception:  # its tables are brought up to date in the cycles of Pods, where a fault has a Pod
-                log.exception("follow raised and is not called again", extra={"plugin": plugin.name})
+            except Exception:  # its tables follow in the cycles of Pods too, where an error fails that Pod
+                log.exception("follow of a plugin raised; it is not called again", extra={"plugin": plugin.name})
                 self._followers.remove(plugin)
 
     def lead(self, roll_call: RollCall) -> None:

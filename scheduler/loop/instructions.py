@@ -80,7 +80,8 @@ class Instructions:
                 self._send(instruction)
             case Bind():
                 log.error(
-                    "a Bind is carried out at Bind only", extra={"pod": f"{instruction.namespace}/{instruction.name}"}
+                    "a Bind that a plugin returned at another point than Bind is ignored",
+                    extra={"pod": f"{instruction.namespace}/{instruction.name}"},
                 )
 
     def after_bind(self, runner: PluginRunner, plugin: PostBindPlugin, placement: Placement) -> None:

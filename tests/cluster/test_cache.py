@@ -7,7 +7,7 @@ import pytest
 from scheduler.cluster.cache import Cache
 from scheduler.errors import CacheCorruptedError, InvalidObjectError, StaleSnapshotError
 from tests.builders import NO_SIGNALS, make_node, make_pod
-from tests.cluster.worlds import CountingIndex, assert_recount_agrees, node_version, versioned
+from tests.cluster.worlds import CountingIndex, assert_recount_agrees, assert_shows, is_assumed, node_version, versioned
 
 
 def make_cache() -> Cache:
@@ -26,7 +26,7 @@ def test_an_assumed_pod_counts_and_is_forgotten_without_a_trace() -> None:
     cache = make_cache()
     cache.assume(make_pod("a", cpu="500m"), "n1")
     assert cpu_on(cache, "n1") == 500
-    assert cache.is_assumed("default/a")
+    assert is_assumed(cache, "default/a")
     forgotten = cache.forget("default/a")
     assert forgotten is not None
     assert forgotten.pod.spec.node_name == "n1"
@@ -39,7 +39,7 @@ def test_the_watch_confirms_an_assumption_and_it_cannot_be_forgotten_any_more() 
     cache = make_cache()
     cache.assume(make_pod("a", cpu="500m"), "n1")
     assert cache.add_pod(make_pod("a", cpu="700m", node="n1"))
-    assert not cache.is_assumed("default/a")
+    assert not is_assumed(cache, "default/a")
     assert cpu_on(cache, "n1") == 700
     assert cache.forget("default/a") is None
     assert cache.counts() == {"nodes": 2, "pods": 1, "assumed_pods": 0}
@@ -218,7 +218,7 @@ def test_a_node_that_comes_and_goes_a_thousand_times_leaves_nothing_behind() -> 
             cache.remove_pod(f"default/p{turn}")
     assert cache.state.nodes.n_rows <= 3
     assert cache.state.nodes.row_of("spot") is None
-    assert cache.differences([make_node("n1"), make_node("n2")], []) == []
+    assert_shows(cache, [make_node("n1"), make_node("n2")], [])
     assert_recount_agrees(cache)
 
 
@@ -254,21 +254,6 @@ def test_identity_is_published_only_when_a_name_changed() -> None:
     assert "host-1" in renamed.aliases
     cache.remove_node("n2")
     assert cache.identity() is not None
-
-
-def test_differences_name_what_is_missed_and_what_is_redundant() -> None:
-    cache = make_cache()
-    cache.add_pod(make_pod("known", node="n1"))
-    cache.add_pod(make_pod("gone", node="n1"))
-    cache.assume(make_pod("assumed"), "n1")
-    listed = [make_pod("known", node="n2"), make_pod("new", node="n1")]
-    assert cache.differences([make_node("n2"), make_node("n3")], listed) == [
-        "missed node n3",
-        "redundant node n1",
-        "missed Pod PodInfo(default/new, uid=default/new)",
-        "Pod PodInfo(default/known, uid=default/known) is on n2, cached on n1",
-        "redundant Pod PodInfo(default/gone, uid=default/gone)",
-    ]
 
 
 def test_a_snapshot_ends_with_the_next_change() -> None:

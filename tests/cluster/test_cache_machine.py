@@ -13,7 +13,16 @@ from scheduler.model.objects import Node, Pod, UnreadablePod
 from scheduler.model.pods import PodInfo
 from scheduler.model.structs import ObjectMeta
 from tests.builders import make_node, make_pod
-from tests.cluster.worlds import FIT, CountingIndex, FakeProfile, assert_recount_agrees, node_version, versioned
+from tests.cluster.worlds import (
+    FIT,
+    CountingIndex,
+    FakeProfile,
+    assert_recount_agrees,
+    assert_shows,
+    is_assumed,
+    node_version,
+    versioned,
+)
 
 NODES = ["n1", "n2", "n3"]
 NAMES = [f"p{i}" for i in range(6)]
@@ -100,7 +109,7 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(NAMES))
     def forget(self, name: str) -> None:
         pod = self.pods.get(name)
-        if pod is not None and self.cache.is_assumed(pod.metadata.uid):
+        if pod is not None and is_assumed(self.cache, pod.metadata.uid):
             self.cache.forget(pod.metadata.uid)
             self.queue.delete(pod.metadata.uid)
 
@@ -137,7 +146,7 @@ class CacheMachine(RuleBasedStateMachine):
             bound = [PodInfo(pod) for pod in self.pods.values() if isinstance(pod, Pod) and pod.spec.node_name]
             spoilt = [pod for pod in self.pods.values() if isinstance(pod, UnreadablePod) and pod.node_name]
             bound += [make_pod(pod.metadata.name, uid=pod.metadata.uid, node=pod.node_name) for pod in spoilt]
-            assert self.cache.differences(self.nodes.values(), bound) == []
+            assert_shows(self.cache, self.nodes.values(), bound)
 
 
 def _cpu(pod: PodInfo) -> object:

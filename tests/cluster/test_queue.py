@@ -24,6 +24,7 @@ from tests.cluster.worlds import (
     NODE_ADD,
     FakeProfile,
     make_queue,
+    pending_uids,
     popped,
     refused,
     versioned,
@@ -164,7 +165,7 @@ def test_a_pod_deleted_during_its_attempt_does_not_come_back(is_settled: bool) -
         queue.done(entity.uid)
     assert queue.delete("default/a") is entity.pod
     assert not queue.requeue_error(entity, 0.0)
-    assert queue.uids() == []
+    assert pending_uids(queue) == []
 
 
 def test_a_failed_bind_brings_the_pod_back_after_done() -> None:
@@ -174,7 +175,7 @@ def test_a_failed_bind_brings_the_pod_back_after_done() -> None:
     entity = queue.pop(0.0)
     assert entity is not None
     queue.done(entity.uid)
-    assert queue.uids() == ["default/a"]
+    assert pending_uids(queue) == ["default/a"]
     queue.update(pod, new, 0.0)
     assert queue.requeue_error(entity, 0.0)
     assert queue.place_of("default/a") == "error-backoff"

@@ -14,7 +14,7 @@ from scheduler.framework.events import Action, ClusterEvent, EventInterest, Reso
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
 from tests.builders import make_pod
-from tests.cluster.worlds import gated_pod, make_queue
+from tests.cluster.worlds import gated_pod, make_queue, pending_uids
 
 NAMES = [f"p{i}" for i in range(5)]
 PLUGINS = {
@@ -131,7 +131,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_pending_pod_is_in_exactly_one_place(self) -> None:
-        assert Counter(self.queue.uids()) == Counter(list(self.pods))
+        assert Counter(pending_uids(self.queue)) == Counter(list(self.pods))
         counts = self.queue.counts()
         places = Counter(self.queue.place_of(uid) for uid in self.pods)
         assert counts == {

@@ -16,7 +16,16 @@ from scheduler.model.objects import Node, UnreadableNode, UnreadablePod, decode_
 from scheduler.model.pods import PodInfo
 from scheduler.model.structs import ObjectMeta
 from tests.builders import make_node, make_pod, node_of
-from tests.cluster.worlds import CountingIndex, FakeProfile, assert_recount_agrees, node_version, versioned
+from tests.cluster.worlds import (
+    CountingIndex,
+    FakeProfile,
+    assert_recount_agrees,
+    assert_shows,
+    is_assumed,
+    node_version,
+    pending_uids,
+    versioned,
+)
 
 
 class ListeningQueue(SchedulingQueue):
@@ -162,7 +171,7 @@ def test_a_list_of_nodes_replaces_all(world: World) -> None:
 def test_pending_pods_of_ours_are_queued_and_others_ignored(world: World) -> None:
     world.pod(make_pod("ours"))
     world.pod(make_pod("theirs", spec={"schedulerName": "default-scheduler"}))
-    assert world.queue.uids() == ["default/ours"]
+    assert pending_uids(world.queue) == ["default/ours"]
 
 
 def test_the_same_version_of_a_pending_pod_is_ignored(world: World) -> None:
@@ -176,7 +185,7 @@ def test_the_same_version_of_a_pending_pod_is_ignored(world: World) -> None:
 def test_a_pod_bound_by_another_leaves_the_queue(world: World) -> None:
     world.pod(make_pod("a"))
     assert world.pod(make_pod("a", node="n1")) == ["AssignedPodAdd"]
-    assert world.queue.uids() == []
+    assert pending_uids(world.queue) == []
     assert world.cache.is_placed("default/a")
 
 
@@ -194,7 +203,7 @@ def test_a_terminal_pod_counts_as_deleted(world: World, phase: str) -> None:
     world.pod(make_pod("b"))
     assert world.pod(make_pod("a", node="n1", status={"phase": phase})) == ["AssignedPodDelete"]
     assert world.pod(make_pod("b", status={"phase": phase})) == []
-    assert (world.cache.pods(), world.queue.uids()) == ([], [])
+    assert (world.cache.pods(), pending_uids(world.queue)) == ([], [])
 
 
 def test_a_pod_that_loses_its_nomination_frees_room_for_lower_priorities(world: World) -> None:
@@ -232,7 +241,7 @@ def test_an_older_version_of_a_bound_pod_is_ignored(world: World, caplog: pytest
     world.pod(make_pod("a", node="n1"))
     assert world.pod(make_pod("a")) == []
     assert "an older version without a node is ignored" in caplog.text
-    assert world.queue.uids() == []
+    assert pending_uids(world.queue) == []
 
 
 # -- assigned Pods --------------------------------------------------------------------------------------------
@@ -262,8 +271,8 @@ def test_our_own_bind_confirms(world: World) -> None:
     entity = world.assumed(make_pod("a", cpu="1"), "n1")
     world.queue.done(entity.uid)
     assert world.pod(make_pod("a", cpu="1", node="n1")) == ["AssignedPodAdd"]
-    assert not world.cache.is_assumed("default/a")
-    assert (world.queue.uids(), world.gone) == ([], [])
+    assert not is_assumed(world.cache, "default/a")
+    assert (pending_uids(world.queue), world.gone) == ([], [])
 
 
 def test_a_pod_assumed_here_and_bound_there_frees_its_place_here(world: World) -> None:
@@ -292,14 +301,14 @@ def test_an_assumed_pod_about_to_be_deleted_frees_its_place_at_once(world: World
     assert world.queue.requeue_error(entity, 0.0)
     assert entity.pod.pod.metadata.deletion_timestamp is not None
     world.pod(make_pod("a"), "DELETED")
-    assert world.queue.uids() == []
+    assert pending_uids(world.queue) == []
 
 
 def test_an_assumed_pod_keeps_its_place_through_other_updates(world: World) -> None:
     entity = world.assumed(make_pod("a", cpu="1"), "n1")
     world.queue.done(entity.uid)
     assert world.pod(make_pod("a", cpu="1", nominated="n1")) == []
-    assert world.cache.is_assumed("default/a")
+    assert is_assumed(world.cache, "default/a")
     assert world.cache.state.nominated == {}
 
 
@@ -319,9 +328,9 @@ def test_an_unreadable_bound_pod_comes_and_goes(world: World) -> None:
 def test_a_pod_recreated_under_its_name_while_the_watch_was_cut(world: World) -> None:
     world.pod(make_pod("a", uid="first", node="n1", cpu="1"))
     assert world.pod(make_pod("a", uid="second")) == ["AssignedPodDelete"]
-    assert (world.cache.pods(), world.queue.uids()) == ([], ["second"])
+    assert (world.cache.pods(), pending_uids(world.queue)) == ([], ["second"])
     world.pod(make_pod("a", uid="first"), "DELETED")
-    assert world.queue.uids() == ["second"]
+    assert pending_uids(world.queue) == ["second"]
 
 
 def test_a_list_of_pods_replaces_all_as_if_each_change_had_been_seen(world: World) -> None:
@@ -345,11 +354,11 @@ def test_a_list_of_pods_replaces_all_as_if_each_change_had_been_seen(world: Worl
     ]
     labels = world.replaced("Pod", listed)
     assert labels == ["AssignedPodAdd", "AssignedPodDelete", "AssignedPodUpdatePodScaleUp"]
-    assert sorted(world.queue.uids()) == ["default/flies", "default/new", "default/waits"]
-    assert world.cache.is_assumed("default/flies")
+    assert sorted(pending_uids(world.queue)) == ["default/flies", "default/new", "default/waits"]
+    assert is_assumed(world.cache, "default/flies")
     assert world.replaced("Pod", listed) == []
     bound = [PodInfo(pod) for pod in listed if pod.spec.node_name]
-    assert world.cache.differences(world.cache.nodes(), bound) == []
+    assert_shows(world.cache, world.cache.nodes(), bound)
     assert_recount_agrees(world.cache)
 
 
@@ -361,7 +370,7 @@ def test_an_assumed_pod_that_a_list_lacks_is_gone_and_one_that_it_shows_bound_is
         "AssignedPodAdd",
         "AssignedPodDelete",
     ]
-    assert (world.gone, world.queue.uids()) == (["default/lost"], [])
+    assert (world.gone, pending_uids(world.queue)) == (["default/lost"], [])
     assert world.cache.counts()["assumed_pods"] == 0
 
 
@@ -372,7 +381,7 @@ def test_nothing_is_remembered_of_pods_that_are_gone(world: World) -> None:
         deleting = versioned(make_pod(f"q{turn}"), turn, deletion_timestamp="2026-01-01T00:00:00Z")
         world.send("Pod", "MODIFIED", deleting.pod)
     assert world.replaced("Pod", []) == ["AssignedPodDelete"] * 100
-    assert (world.cache.pods(), world.queue.uids()) == ([], [])
+    assert (world.cache.pods(), pending_uids(world.queue)) == ([], [])
     assert vars(world.router)["_uid_of"] == {}
 
 

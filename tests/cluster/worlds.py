@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -175,3 +175,23 @@ def popped(queue: SchedulingQueue, now_s: float) -> list[str]:
     while (entity := queue.pop(now_s)) is not None:
         found.append(entity.pod.pod.metadata.name)
     return found
+
+
+def pending_uids(queue: SchedulingQueue) -> list[str]:
+    """Return the UIDs of all pending Pods, those in flight included."""
+    return [entity.uid for entity in queue.entities()] + [pod.uid for pod in queue.in_flight()]
+
+
+def is_assumed(cache: Cache, uid: str) -> bool:
+    known = cache.get(uid)
+    return known is not None and known.is_assumed
+
+
+def assert_shows(cache: Cache, nodes: Iterable[Node], pods: Iterable[PodInfo]) -> None:
+    """The cache has these nodes, and these Pods on theirs, no others; assumed Pods may be listed or not."""
+    assert {node.metadata.name for node in cache.nodes()} | cache.unreadable_nodes.keys() == {
+        node.metadata.name for node in nodes
+    }
+    bound = {pod.uid: pod.pod.spec.node_name for pod in pods}
+    cached = {one.pod.uid: one for one in cache.pods()}
+    assert bound == {uid: one.node_name for uid, one in cached.items() if uid in bound or not one.is_assumed}

@@ -72,7 +72,7 @@ def test_vane_needs_the_service_account_and_no_folder_to_write_to(
     flags = [*container.flags, f"--prometheus={prometheus.url}", f"--secure-port={free_port()}"]
     command: list[str | Path] = [*own_mounts, "sh", "-c", IN_A_POD, "sh", account, vane, "run", *flags]
     process = Process(command, tmp_path / "vane.log", environ)
-    with running(process, lambda: "we lead" in process.log_text()):
+    with running(process, lambda: "this replica is the leader" in process.log_text()):
         api.create_pod("in-a-pod", scheduler_name="vane")
         api.wait_bound("in-a-pod")
         wait_until(lambda: api.events("in-a-pod", reason="Scheduled"), 10.0, "its Event")

@@ -309,7 +309,7 @@ def test_a_node_that_does_not_decode_is_named_not_lost(
     assert inbox.lists == [["n1", "n2"]]
     assert inbox.changes == [("MODIFIED", "n1"), ("ADDED", "n2")]
     assert all(isinstance(message.object, UnreadableNode) for message in inbox.messages if isinstance(message, Changed))
-    assert "a Node is ignored" in caplog.text
+    assert "a Node that cannot be read is ignored" in caplog.text
 
 
 def test_a_bug_in_the_receiver_starts_over_with_a_list(

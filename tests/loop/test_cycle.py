@@ -17,6 +17,7 @@ from scheduler.model.objects import UnreadablePod, decode_pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from tests.builders import make_node, make_pod
+from tests.cluster.worlds import is_assumed, pending_uids
 from tests.loop.harness import Harness
 
 
@@ -36,12 +37,12 @@ def test_a_pod_is_bound_with_its_uid_and_confirmed_by_the_watch(harness: Harness
 
     (bind,) = harness.binder.binds
     assert (bind.pod.name, bind.pod.uid) == ("web", "uid-1")
-    assert harness.world.cache.is_assumed("uid-1")
+    assert is_assumed(harness.world.cache, "uid-1")
     harness.settle()
     harness.see(make_pod("web", uid="uid-1", cpu="1", node=bind.node_name), "MODIFIED")
-    assert not harness.world.cache.is_assumed("uid-1")
+    assert not is_assumed(harness.world.cache, "uid-1")
     assert harness.world.cache.counts() == {"nodes": 2, "pods": 1, "assumed_pods": 0}
-    assert harness.world.queue.uids() == []
+    assert pending_uids(harness.world.queue) == []
 
 
 def test_the_next_pod_sees_what_the_one_before_was_assumed_to_take(harness: Harness) -> None:
@@ -124,7 +125,7 @@ def test_a_pod_already_on_the_node_asked_for_counts_as_bound(harness: Harness) -
 
     harness.settle("conflict_same_node")
 
-    assert harness.world.cache.is_assumed("uid-1")
+    assert is_assumed(harness.world.cache, "uid-1")
     assert 'scheduler_schedule_attempts_total{profile="vane",result="scheduled"} 1.0' in _page(harness)
 
 

@@ -114,7 +114,9 @@ def test_a_plugin_that_cannot_follow_is_left_alone_and_pods_go_on(caplog: pytest
     harness.run()
 
     assert plugin.seen == [1, "web"]
-    assert [record.levelno for record in caplog.records if "follow raised" in record.message] == [logging.ERROR]
+    assert [record.levelno for record in caplog.records if "follow of a plugin raised" in record.message] == [
+        logging.ERROR
+    ]
     assert len(harness.binder.binds) == 1
 
 

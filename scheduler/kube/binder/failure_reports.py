@@ -166,5 +166,10 @@ class FailureReports:
             except NoAnswerError as error:
                 failure = error
             if not await tries.again(failure):
-                log.warning("condition of Pod %s/%s was not written: %s", pod.namespace, pod.name, text_of(failure))
+                log.warning(
+                    "the condition PodScheduled of Pod %s/%s was not written: %s",
+                    pod.namespace,
+                    pod.name,
+                    text_of(failure),
+                )
                 return False

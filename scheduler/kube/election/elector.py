@@ -108,8 +108,8 @@ class Elector:
             was = self._leadership.end()
             self._is_released = self._release() if was == "leading" else was == "standing by"
         except Exception as error:
-            log.exception("leader election: a fault")
-            self._lose(f"a fault in the leader election: {error!r}")
+            log.exception("leader election: unexpected error")
+            self._lose(f"unexpected error in the leader election: {error!r}")
         finally:
             self._watch.stop(_STOP_WATCH_S)
             self._lease_transport.close()
@@ -126,7 +126,7 @@ class Elector:
                 if self._leadership.is_leading:
                     raise
                 # A fault of ours, and we do not lead yet: the next try may succeed.
-                log.exception("leader election: standing by goes on")
+                log.exception("leader election: unexpected error; standing by goes on")
                 with self._changed:
                     self._standby.ask_failed(self._clock())
                     self._standby.take_failed(self._clock())
@@ -198,7 +198,7 @@ class Elector:
 
     def _lead(self) -> None:
         """Renew in every period, until lost or to end."""
-        log.info("leader election: we lead", extra={"identity": self._identity})
+        log.info("leader election: this replica is the leader", extra={"identity": self._identity})
         self._watch.stop(_STOP_WATCH_S)
         for name, target in (("lease-deadline", self._watch_deadline), ("roll-call", self._call)):
             threading.Thread(target=target, name=name, daemon=True).start()
@@ -224,7 +224,7 @@ class Elector:
             elif error.status == 409:
                 found = self._client.get(self._timeout_s())
                 if found.holder != self._identity:
-                    self._lose(f"the lease is {found.holder!r}'s now" if found.holder else "the lease was released")
+                    self._lose(f"{found.holder!r} holds the lease now" if found.holder else "the lease was released")
                     return
                 # An update of ours whose answer was lost, or somebody's label. Only what is answered counts.
                 started_s = self._clock()
@@ -289,8 +289,8 @@ class Elector:
                     self._write_event(self._held(), "became leader", _EVENT_TIMEOUT_S)
                 return
         except Exception as error:
-            log.exception("leader election: a fault")
-            self._lose(f"a fault in the roll call: {error!r}")
+            log.exception("leader election: unexpected error")
+            self._lose(f"unexpected error while listing the pending Pods: {error!r}")
 
     # Parts of both
 
@@ -331,7 +331,9 @@ class Elector:
     def _tell_holder(self, before: str) -> None:
         now = self._standby.holder
         if now != before:
-            log.info("leader election: %s", f"the leader is {now}" if now else "nobody leads", extra={"holder": now})
+            log.info(
+                "leader election: %s", f"the leader is {now}" if now else "there is no leader", extra={"holder": now}
+            )
 
 
 def _watch_settings(settings: ElectionSettings) -> ReflectorSettings:

@@ -108,7 +108,7 @@ def test_a_label_by_somebody_is_kept(lease: LeaseServer, elect: StartElector) ->
 
 
 @pytest.mark.parametrize(
-    ("holder", "reason"), [("other", "the lease is 'other''s now"), ("", "the lease was released")]
+    ("holder", "reason"), [("other", "'other' holds the lease now"), ("", "the lease was released")]
 )
 def test_another_holder_is_a_loss_at_once(lease: LeaseServer, elect: StartElector, holder: str, reason: str) -> None:
     _, heard = leading(elect())

@@ -135,7 +135,7 @@ def test_a_leader_that_was_stopped_knows_that_it_lost(kubeconfig: Path, api: Kub
     one, heard = start("one")
     wait_until(lambda: heard.leading)
     api.patch(LEASE, {"spec": {"holderIdentity": "two"}})
-    assert wait_until(lambda: heard.lost) == ["the lease is 'two''s now"]
+    assert wait_until(lambda: heard.lost) == ["'two' holds the lease now"]
     assert not one.is_leading
     assert not one.release(1.0)
     assert spec_of(api)["holderIdentity"] == "two"

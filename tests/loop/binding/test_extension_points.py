@@ -15,6 +15,7 @@ from scheduler.kube.election.roll_call import RollCall
 from scheduler.loop.messages import Led, PermitCall, PermitCalled
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod
+from tests.cluster.worlds import is_assumed, pending_uids
 from tests.loop.harness import Harness
 from tests.support.every_point import EveryPoint
 
@@ -111,7 +112,7 @@ def test_postbind_that_raises_changes_nothing(world: World) -> None:
     world.harness.settle()
 
     assert world.harness.binder.reports == []
-    assert world.harness.world.cache.is_assumed("uid-1")
+    assert is_assumed(world.harness.world.cache, "uid-1")
 
 
 @pytest.mark.parametrize("outcome", ["failed", "expired"])
@@ -188,7 +189,7 @@ def test_a_waiting_pod_that_is_deleted_gives_its_room_back(world: World) -> None
 
     assert world.is_undone()
     assert len(world.harness.binding) == 0
-    assert world.harness.world.queue.uids() == []
+    assert pending_uids(world.harness.world.queue) == []
 
 
 class Slow(PreBindPlugin, PostBindPlugin):
