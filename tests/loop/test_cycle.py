@@ -259,4 +259,4 @@ def test_a_pod_that_has_a_node_already_is_not_tried(harness: Harness) -> None:
     assert harness.run() == 1
 
     assert (harness.binder.binds, harness.binder.reports) == ([], [])
-    assert not harness.world.cache.is_assumed("uid-1")
+    assert not is_assumed(harness.world.cache, "uid-1")
