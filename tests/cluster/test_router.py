@@ -17,15 +17,8 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.structs import ObjectMeta
 from tests.builders import make_node, make_pod, node_of
 from tests.cluster.worlds import (
-    CountingIndex,
-    FakeProfile,
-    assert_recount_agrees,
-    assert_shows,
-    is_assumed,
-    node_version,
-    pending_uids,
-    versioned,
-)
+    CountingIndex, FakeProfile, assert_recount_agrees, assert_shows, is_assumed, node_version, pending_uids, versioned,
+)  # fmt: skip
 
 
 class ListeningQueue(SchedulingQueue):
