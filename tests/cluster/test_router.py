@@ -8,29 +8,23 @@ import pytest
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.changes import is_respecified, node_changes, pod_changes
-from scheduler.cluster.queue import SchedulingQueue
 from scheduler.cluster.router import Router
-from scheduler.framework.events import ClusterEvent, Resource
+from scheduler.framework.events import Resource
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.objects import Node, UnreadableNode, UnreadablePod, decode_node
 from scheduler.model.pods import PodInfo
 from scheduler.model.structs import ObjectMeta
 from tests.builders import make_node, make_pod, node_of
 from tests.cluster.worlds import (
-    CountingIndex, FakeProfile, assert_recount_agrees, assert_shows, is_assumed, node_version, pending_uids, versioned,
-)  # fmt: skip
-
-
-class ListeningQueue(SchedulingQueue):
-    """The real queue, remembering the events it was told of."""
-
-    def __init__(self, cache: Cache) -> None:
-        super().__init__({"vane": FakeProfile()}, cache.nominator)
-        self.told: list[tuple[ClusterEvent, int | None]] = []
-
-    def on_event(self, event: ClusterEvent, now_s: float, max_priority: int | None = None) -> None:
-        self.told.append((event, max_priority))
-        super().on_event(event, now_s, max_priority)
+    CountingIndex,
+    ListeningQueue,
+    assert_recount_agrees,
+    assert_shows,
+    is_assumed,
+    node_version,
+    pending_uids,
+    versioned,
+)
 
 
 @dataclass

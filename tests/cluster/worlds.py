@@ -177,6 +177,18 @@ def popped(queue: SchedulingQueue, now_s: float) -> list[str]:
     return found
 
 
+class ListeningQueue(SchedulingQueue):
+    """The real queue, remembering the events it was told of."""
+
+    def __init__(self, cache: Cache) -> None:
+        super().__init__({"vane": FakeProfile()}, cache.nominator)
+        self.told: list[tuple[ClusterEvent, int | None]] = []
+
+    def on_event(self, event: ClusterEvent, now_s: float, max_priority: int | None = None) -> None:
+        self.told.append((event, max_priority))
+        super().on_event(event, now_s, max_priority)
+
+
 def pending_uids(queue: SchedulingQueue) -> list[str]:
     """Return the UIDs of all pending Pods, those in flight included."""
     return [entity.uid for entity in queue.entities()] + [pod.uid for pod in queue.in_flight()]
