@@ -1,8 +1,8 @@
 """Regular expressions as Prometheus means them (RE2, anchored), on Python's engine.
 
 The two agree on what they have in common. What they write differently is translated or refused by name: a pattern
-that silently meant something else would select other series. What they do not share is the time: Python's engine goes
-back, so a pattern as `(a+)+b` may take very long on a long label.
+that silently meant something else would select other series. They differ in time: Python's engine backtracks, so
+a pattern such as `(a+)+b` may take very long on a long label.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The only chance in a decision: ties broken by a hash of the node's name mixed with one of the Pod's UID.
+"""The only randomness in a decision: ties are broken by a hash of the node's name mixed with one of the Pod's UID.
 
-Independent of node order, of the replica and of the generation, and equal on every CPU. Which Pods a canary takes is
-drawn by a hash of its own.
+The hash does not depend on node order, replica or generation, and is equal on every CPU. Another one chooses the Pods
+that a canary takes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tenants by the names under which refusals and changes of them are told."""
+"""The names of tenants in refusals, metrics and changes of rules."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _why(decision: Json) -> tuple[str, bool]:
         if ahead > lead:
             best, lead = term, ahead
     if best is None:
-        return "all equal: drawn by the Pod's UID", False
+        return "all equal: the Pod's UID decides", False
     use = next((one for one in decision["rules"] if one["rule"] == best["name"]), None)
     if use is None:
         return _SHORT.get(best["plugin"], str(best["plugin"])), False

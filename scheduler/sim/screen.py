@@ -1,4 +1,4 @@
-"""What a screen is shown, and the plain one: lines of text for pipes, logs and terminals without rich."""
+"""What every screen shows, and the plain screen: lines of text for pipes, logs and terminals without rich."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class PlainScreen:
                 self._say(f"  {pod:<9} waits: {message}")
         if moment.at_s >= self._next_status_s:
             self._next_status_s = moment.at_s + _STATUS_EVERY_S
-            standing = [f"{arm_line(arm)}" for arm in moment.arms]
-            self._say(f"  [{moment.at_s:4.1f} s] " + " | ".join(standing) + f" | {moment.sample}")
+            arms = " | ".join(map(arm_line, moment.arms))
+            self._say(f"  [{moment.at_s:4.1f} s] {arms} | {moment.sample}")
 
     def close(self) -> None:
         """Nothing is left to do."""

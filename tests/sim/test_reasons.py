@@ -39,7 +39,7 @@ def test_a_decision_names_the_rule_its_sample_and_its_age() -> None:
 @pytest.mark.parametrize(
     ("changed", "why", "is_by_rule"),
     [
-        ({"terms": [FIT]}, "all equal: drawn by the Pod's UID", False),
+        ({"terms": [FIT]}, "all equal: the Pod's UID decides", False),
         ({"terms": [{**FIT, "contribution": [60_000, 50_000]}]}, "least requested", False),
         ({"n_feasible": 1, "terms": []}, "the only node left", False),
         ({"rules": [{**USE, "value": None, "age_s": None}]}, "avoid-hot-nodes: node_cpu_use has no sample", True),

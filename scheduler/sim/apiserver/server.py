@@ -1,6 +1,6 @@
 """ApiServer: an ObjectStore over HTTP/1.1, in the caller's event loop.
 
-Plain HTTP on loopback and nobody is asked who they are: whatever credentials come are ignored.
+It speaks plain HTTP on loopback and ignores credentials.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ObjectStore: all objects, their versions, and what may be done to them; without HTTP.
 
-It belongs to one thread, that of the event loop. What it takes and gives is copied, so nobody holds its insides.
+It belongs to one thread, that of the event loop. It copies what it takes and gives, so nobody else holds its objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`fieldValidation=Strict`, as kubectl asks: unknown fields are refused, by the models of the `kubernetes` package.
 
-Without it unknown fields are kept and nothing is said, where the real API server drops them with a warning; and in a
-patch they are not looked for.
+Without it this server keeps unknown fields and says nothing, where the real one drops them with a warning. It does not
+look for them in patches.
 """
 
 from __future__ import annotations
