@@ -16,7 +16,6 @@ from scheduler.evaluator.values import NAME, Floats, LabelKey, Labels, Unsupport
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_STALE: Final = np.array([True])
 
 
 @dataclass(frozen=True, slots=True)

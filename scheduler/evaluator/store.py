@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.evaluator.openmetrics import parse_openmetrics
 from scheduler.evaluator.values import NAME, Floats, LabelKey, Labels, label_key, label_text
 
 Times = NDArray[np.int64]
@@ -80,11 +79,6 @@ class SeriesStore:
     def __len__(self) -> int:
         return len(self._series)
 
-    @property
-    def newest_s(self) -> float | None:
-        """The time of the newest sample, in Unix seconds."""
-        return None if self._newest_ms is None else self._newest_ms / 1000
-
     def append(self, labels: Labels, at_s: float, value: float) -> None:
         """Add a sample; `labels` hold `__name__`, `at_s` is in Unix seconds and counts to the millisecond.
 
@@ -93,38 +87,7 @@ class SeriesStore:
         ValueError
             Where the series has no name, or has a sample of that time or a later one.
         """
-        self._append(labels, round(at_s * 1000), value)
-
-    def mark_stale(self, labels: Labels, at_s: float) -> None:
-        """End a series as a Prometheus does when its target no longer shows it."""
-        self.append(labels, at_s, STALE_NAN)
-
-    def load_openmetrics(self, text: str) -> int:
-        """Add the samples of an OpenMetrics text, each of which must have a timestamp; return how many.
-
-        Raises
-        ------
-        ValueError
-            With the number of the line that is none, or for samples as `append`.
-        """
-        samples = sorted(parse_openmetrics(text), key=lambda sample: sample[1])
-        for labels, at_ms, value in samples:
-            self._append(labels, at_ms, value)
-        return len(samples)
-
-    def select(self, name: str | None, accepts: Callable[[Labels], bool]) -> list[Series]:
-        """Return the series of that name, or of any, whose labels are accepted.
-
-        They are in the order in which they came, as in a Prometheus that has not yet written a block; it decides
-        which of equals a `topk` shows.
-        """
-        series = self._all if name is None else self._by_name.get(name, ())
-        return [one for one in series if accepts(one.labels)]
-
-    def all_labels(self) -> Iterator[Labels]:
-        return (one.labels for one in self._all)
-
-    def _append(self, labels: Labels, at_ms: int, value: float) -> None:
+        at_ms = round(at_s * 1000)
         key = label_key(labels)
         series = self._series.get(key)
         if series is None:
@@ -137,6 +100,18 @@ class SeriesStore:
         series.append(at_ms, value, self._newest_ms - self._retention_ms)
         if self._newest_ms >= self._next_sweep_ms:
             self._sweep(self._newest_ms)
+
+    def select(self, name: str | None, accepts: Callable[[Labels], bool]) -> list[Series]:
+        """Return the series of that name, or of any, whose labels are accepted.
+
+        They are in the order in which they came, as in a Prometheus that has not yet written a block; it decides
+        which of equals a `topk` shows.
+        """
+        series = self._all if name is None else self._by_name.get(name, ())
+        return [one for one in series if accepts(one.labels)]
+
+    def all_labels(self) -> Iterator[Labels]:
+        return (one.labels for one in self._all)
 
     def _add_series(self, labels: Labels) -> Series:
         kept = {name: value for name, value in labels.items() if value}

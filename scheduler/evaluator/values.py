@@ -67,10 +67,6 @@ class Vector:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def as_dict(self) -> dict[LabelKey, float]:
-        """Return the values by label set."""
-        return {label_key(one): float(value) for one, value in zip(self.labels, self.values, strict=True)}
-
 
 @dataclass(frozen=True, slots=True)
 class Scalar:

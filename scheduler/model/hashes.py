@@ -12,7 +12,6 @@ import numpy as np
 
 from scheduler.model.arrays import HashArray
 
-_MASK = (1 << 64) - 1
 _BEYOND_DOUBLE = 11
 """Of 64 bits, how many a double has no room for."""
 

@@ -36,7 +36,7 @@ def evaluated(store: SeriesStore, expr: str, at_s: float, lookback_s: float = LO
         return Outcome("execution", error=str(error))
     if isinstance(result, Scalar):
         return Outcome("scalar", {frozenset(): result.value}, bool(result.warnings))
-    values = result.as_dict()
+    values = {label_key(one): float(value) for one, value in zip(result.labels, result.values, strict=True)}
     assert len(values) == len(result)
     return Outcome("vector", values, bool(result.warnings))
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from scheduler.evaluator.evaluate import evaluate
-from scheduler.evaluator.openmetrics import parse_openmetrics
 from scheduler.evaluator.store import STALE_NAN, SeriesStore, is_stale
 from scheduler.evaluator.values import Scalar
+from tests.support.openmetrics import load_openmetrics, parse_openmetrics
 from tests.support.prometheus import PrometheusServer, import_samples
 
 UP = {"__name__": "up", "node": "n1"}
@@ -41,7 +41,7 @@ def test_samples_come_back_in_order() -> None:
     assert values(store, "count_over_time(up[250s])", 1249.75) == [1000]
     assert values(store, "up", 1100.1) == [400]
     assert len(store) == 1
-    assert store.newest_s == 1249.75
+    assert [series.last_ms for series in store.select("up", lambda _: True)] == [1_249_750]
 
 
 def test_an_empty_label_is_none() -> None:
@@ -85,7 +85,7 @@ def test_a_stale_marker_ends_a_series_and_other_nan_does_not() -> None:
     store.append(UP, 1.0, math.nan)
     assert all(map(math.isnan, values(store, "up", 2.0)))
     assert values(store, "count(up)", 2.0) == [1.0]
-    store.mark_stale(UP, 3.0)
+    store.append(UP, 3.0, STALE_NAN)
     assert values(store, "up", 4.0) == []
     assert values(store, "count_over_time(up[10s])", 4.0) == [1.0]
     assert is_stale(np.array([STALE_NAN, math.nan, 1.0])).tolist() == [True, False, False]
@@ -99,17 +99,18 @@ def test_reading_while_another_thread_writes() -> None:
     def read() -> None:
         try:
             while not ended.is_set():
-                newest_s = store.newest_s or 0.0
                 for expr in ("sum(count_over_time(up[20s]))", '{node=~"n.*"}'):
-                    for value in values(store, expr, newest_s):
+                    for value in values(store, expr, newest_s[0]):
                         assert value >= 0
         except BaseException as error:  # noqa: BLE001 - the test tells it in its own thread
             faults.append(error)
 
+    newest_s = [0.0]
     reader = threading.Thread(target=read)
     reader.start()
     for i in range(3000):
         store.append({"__name__": "up", "node": f"n{i % 7}", "run": str(i // 500)}, i / 10, float(i))
+        newest_s[0] = i / 10
     ended.set()
     reader.join()
     assert faults == []
@@ -117,7 +118,7 @@ def test_reading_while_another_thread_writes() -> None:
 
 def test_openmetrics_as_a_real_prometheus_reads_it(programs: Path, tmp_path: Path) -> None:
     store = SeriesStore()
-    assert store.load_openmetrics(TEXT) == 6
+    assert load_openmetrics(store, TEXT) == 6
     server = PrometheusServer(programs, tmp_path)
     import_samples(programs, server.data, TEXT)
     server.start()
@@ -156,7 +157,7 @@ def _by_series(server: PrometheusServer, expr: str, at_s: float) -> dict[frozens
 )
 def test_what_is_no_openmetrics(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match="(?s)" + problem):
-        SeriesStore().load_openmetrics(text)
+        load_openmetrics(SeriesStore(), text)
 
 
 def test_labels_may_stand_in_any_order() -> None:

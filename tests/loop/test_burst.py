@@ -25,6 +25,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.views import NodeView
 from tests.builders import compiled, make_node, pod_of
 from tests.loop.harness import Harness
+from tests.support.openmetrics import load_openmetrics
 from tests.support.prometheus import PrometheusServer, import_samples, openmetrics_text
 
 NODES = [f"n{i:02}" for i in range(50)]
@@ -60,7 +61,7 @@ rules:
 
 def evaluated(samples: Samples, at_s: float) -> dict[str, float]:
     store = SeriesStore()
-    store.load_openmetrics(openmetrics_text(samples))
+    load_openmetrics(store, openmetrics_text(samples))
     found = evaluate(EXPR, store, at_s)
     assert isinstance(found, Vector)
     return {labels["instance"]: float(value) for labels, value in zip(found.labels, found.values, strict=True)}

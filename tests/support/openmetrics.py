@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from scheduler.evaluator.store import SeriesStore
 from scheduler.evaluator.values import NAME
 
 _STRING: Final = r'"(?:\\.|[^"\\])*"'
@@ -36,6 +37,20 @@ def parse_openmetrics(text: str) -> Iterator[tuple[dict[str, str], int, float]]:
             yield _sample(line, number)
     if not has_end:
         raise ValueError(f"line {len(lines)}: the text ends without # EOF. Write it as the last line")
+
+
+def load_openmetrics(store: SeriesStore, text: str) -> int:
+    """Add the samples of an OpenMetrics text to a store and return how many they are; each must have a timestamp.
+
+    Raises
+    ------
+    ValueError
+        With the number of the line that is none, or for samples as `SeriesStore.append`.
+    """
+    samples = sorted(parse_openmetrics(text), key=lambda sample: sample[1])
+    for labels, at_ms, value in samples:
+        store.append(labels, at_ms / 1000, value)
+    return len(samples)
 
 
 def _sample(line: str, number: int) -> tuple[dict[str, str], int, float]:
