@@ -13,12 +13,10 @@ from scheduler.errors import InvalidObjectError
 from scheduler.model.labels import is_label_key
 from scheduler.model.objects import NodeSelectorTerm
 from scheduler.model.selectors import check_term, is_empty_term
+from scheduler.strict_yaml.document import Location
 
-Way = tuple[str | int, ...]
-"""The way from the arguments to a value in them: names as in the file, and numbers of items."""
-
-Mistake = tuple[Way, str]
-"""Where, and what was found and what to write instead."""
+Mistake = tuple[Location, str]
+"""The way from the arguments to a value in them, and what was found and what to write instead."""
 
 MAX_SHAPE_SCORE: Final = 10
 
@@ -38,7 +36,7 @@ def duplicates(items: Sequence[Hashable]) -> Iterator[int]:
         seen.add(item)
 
 
-def name_mistakes(at: Way, name: str) -> Iterator[Mistake]:
+def name_mistakes(at: Location, name: str) -> Iterator[Mistake]:
     if not is_label_key(name):
         yield at, f"must be a qualified name, got {name!r}. Write for example example.com/name"
 
@@ -58,7 +56,7 @@ def shape_mistakes(points: Sequence[tuple[int, int]]) -> Iterator[Mistake]:
             yield ("shape", i, "score"), f"must be from 0 to {MAX_SHAPE_SCORE}, got {score}. Write for example 5"
 
 
-def term_mistakes(at: Way, term: NodeSelectorTerm) -> Iterator[Mistake]:
+def term_mistakes(at: Location, term: NodeSelectorTerm) -> Iterator[Mistake]:
     """Yield the first thing that keeps a term from being read; an empty one matches nothing, and may stand."""
     if is_empty_term(term):
         return

@@ -131,7 +131,7 @@ def _problem(loc: Location, kind: str, found: object, sources: Sequence[Source])
     path = (SERVERS[0], *loc[3:]) if loc[:2] == SERVERS and len(loc) > 3 else loc
     option = next((option for option in OPTIONS if path[: len(option.path)] == option.path), None)
     if option is None:
-        return f"{place}: must be a mapping of fields, got {_shown(found)}. Write its fields, or drop it"
+        return f"{place}: must be a mapping, got {_shown(found)}. Write fields: {', '.join(field_names(loc))}"
     if option.type is not OptionType.PATHS:
         place = _place(loc[: len(loc) - len(path) + len(option.path)], sources)
     got = "something else" if option.secret else _shown(found)

@@ -109,13 +109,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def closest(word: str, known: Iterable[str], least: float = 0.6) -> str:
-    """Return the known word that is most like `word`, small and capital letters alike; empty where none is.
+    """Return the known word that is most like `word`, as it is or in small letters; empty where none is.
 
     `least` is the likeness that is enough: 1 for equal words, as difflib measures it.
     """
-    candidates = {candidate.lower(): candidate for candidate in itertools.islice(known, MAX_CANDIDATES)}
-    close = difflib.get_close_matches(word[:_MAX_WORD].lower(), candidates, n=1, cutoff=least)
-    return candidates[close[0]] if close else ""
+    candidates = list(itertools.islice(known, MAX_CANDIDATES))
+    for spelling in (word[:_MAX_WORD], word[:_MAX_WORD].lower()):
+        close = difflib.get_close_matches(spelling, candidates, n=1, cutoff=least)
+        if close:
+            return close[0]
+    return ""
 
 
 def clip(text: str, length: int = 60) -> str:

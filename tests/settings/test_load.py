@@ -204,7 +204,7 @@ def test_all_problems_of_all_sources_come_at_once(tmp_path: Path) -> None:
         f"{config}:5:14: prometheus: unknown field, got 'tokenfile' (did you mean \"tokenFile\"?). Write one of: url,"
         " flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, maxSeries, maxBytes, servers",
         "--secure-port: must be a whole number from 0 to 65535, got -1. Write for example 10259",
-        f"{config}:8:10: logging: must be a mapping of fields, got 3. Write its fields, or drop it",
+        f"{config}:8:10: logging: must be a mapping, got 3. Write fields: format, verbosity",
         f"{config}:3:1: unknown field, got 'schedulerNme' (did you mean \"schedulerName\"?). Write one of:"
         " schedulerName, kubeconfig, rules, scheduler, clusters, leaderElection, prometheus, serving, logging",
     ]

@@ -164,7 +164,8 @@ OF_A_SERVER = (
         ),
         pytest.param(
             "[a]",
-            "{config}:3:24: prometheus.servers[0]: must be a mapping of fields, got 'a'. Write its fields, or drop it",
+            "{config}:3:24: prometheus.servers[0]: must be a mapping, got 'a'. Write fields: url, flavor, tokenFile,"
+            " username, passwordFile, certFile, keyFile, caFile, headers, maxSeries, maxBytes, name",
             id="a word",
         ),
     ],

@@ -69,11 +69,13 @@ def test_nothing_and_what_is_broken_are_shown_too() -> None:
     assert got(BrokenNode(1, 1, 0, 0)) == "got something unreadable"
 
 
-def test_the_closest_word_is_found_whatever_letters_are_capital() -> None:
+def test_the_closest_word_is_found_in_capitals_too() -> None:
     known = ("leaseDuration", "renewDeadline", "retryPeriod")
     assert closest("LEASEDURATION", known) == "leaseDuration"
     assert did_you_mean("renew_deadline", known) == ' (did you mean "renewDeadline"?)'
     assert did_you_mean("qps", known) == ""
+    assert closest("VANE_RULE", ("VANE_RULES",)) == "VANE_RULES"
+    assert closest("ms", ("M", "MB", "k")) == ""
     assert closest("lease", known, 0.8) == ""
     assert closest("x" * 100_000, (f"x{i}" for i in range(100_000))) == ""
 
