@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from scheduler.framework.events import ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
-from scheduler.framework.plugin_answers import is_refusal, raised, wrong
+from scheduler.framework.plugin_faults import is_refusal, raised, wrong
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
 from scheduler.rules.compiled import CompiledRules

@@ -9,12 +9,12 @@ import numpy as np
 from scheduler.decision.decision import Decision, WeighedTerm
 from scheduler.decision.dry_run import PreemptionDryRun
 from scheduler.decision.filter_phase import Filtered, filter_phase
+from scheduler.decision.plugin_calls import postfilter
 from scheduler.decision.score_phase import choose, score_phase
 from scheduler.decision.shadows import watched
 from scheduler.errors import PluginError, UnsupportedPodError
 from scheduler.framework.diagnosis import Diagnosis
 from scheduler.framework.observer import ERROR, SUCCESS, UNOBSERVED, Observer
-from scheduler.framework.plugin_answers import postfilter_answer, raised
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import Code
 from scheduler.model.arrays import IntArray
@@ -54,7 +54,8 @@ def decide(
     if needs:
         raise UnsupportedPodError(needs)
     try:
-        return watched(_decided(pod, snapshot, profile, candidates, observer), pod, snapshot, profile)
+        decision = _decided(pod, snapshot, profile, candidates, observer)
+        return watched(decision, pod, snapshot, profile)
     except PluginError as error:
         observer.ran(error.point, error.plugin, ERROR)
         observer.lap("Score" if error.point == "NormalizeScore" else error.point, ERROR)
@@ -123,13 +124,7 @@ def _run_postfilter(
         return _PostFiltered(diagnosis)
     dry_run = PreemptionDryRun(filtered.run)
     for plugin in profile.postfilter:
-        try:
-            found = plugin.postfilter(filtered.states.get(plugin.name), pod, snapshot, diagnosis, dry_run)
-        except PluginError:
-            raise
-        except Exception as error:  # a plugin's fault fails this attempt only
-            raise raised(plugin, "PostFilter", error) from error
-        result = postfilter_answer(plugin, found)
+        result = postfilter(plugin, filtered.states.get(plugin.name), pod, snapshot, diagnosis, dry_run)
         observer.ran("PostFilter", plugin.name, SUCCESS if result.refusal is None else result.refusal.code.label)
         if result.refusal is None:
             observer.lap("PostFilter", SUCCESS)

@@ -11,7 +11,7 @@ import numpy as np
 from scheduler.decision.filter_run import FilterRun, sifted
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.plugin import FilterPlugin, FreedBy, Tally
-from scheduler.framework.plugin_answers import filter_fault
+from scheduler.framework.plugin_faults import filter_fault
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.pods import PodInfo

@@ -13,10 +13,9 @@ import numpy as np
 
 from scheduler.decision.dry_run import PreemptionDryRun
 from scheduler.decision.filter_run import ALL_ROWS, FilterRun, sifted
+from scheduler.decision.plugin_calls import prefilter
 from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.observer import SUCCESS, Observer
-from scheduler.framework.plugin import PreFilterPlugin
-from scheduler.framework.plugin_answers import prefilter_answer, raised
 from scheduler.framework.profile import UNREADABLE_PODS, Profile
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, IntArray
@@ -92,7 +91,7 @@ def filter_phase(
 def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, observer: Observer) -> _PreFiltered:
     found = _PreFiltered()
     for plugin in profile.prefilter:
-        result = _call_prefilter(plugin, pod, snapshot)
+        result = prefilter(plugin, pod, snapshot)
         observer.ran("PreFilter", plugin.name, result.code.label if isinstance(result, Status) else SUCCESS)
         if isinstance(result, PreFilterResult):
             found.states[plugin.name] = result.state
@@ -107,14 +106,6 @@ def _run_prefilter(pod: PodInfo, snapshot: Snapshot, profile: Profile, observer:
             if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return found
     return found
-
-
-def _call_prefilter(plugin: PreFilterPlugin, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-    try:
-        found = plugin.prefilter(pod, snapshot)
-    except Exception as error:  # a plugin's fault fails this attempt only
-        raise raised(plugin, "PreFilter", error) from error
-    return prefilter_answer(plugin, found)
 
 
 def _restrict(found: _PreFiltered, plugin: str, names: frozenset[str]) -> None:

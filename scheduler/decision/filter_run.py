@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from scheduler.errors import PluginError
+from scheduler.decision.plugin_calls import counted, rejections, tally
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import FilterPlugin, Tally
-from scheduler.framework.plugin_answers import filter_fault, raised, rejections
+from scheduler.framework.plugin_faults import filter_fault
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.pods import PodInfo
@@ -47,20 +47,11 @@ class FilterRun:
         self, plugin: FilterPlugin, state: object, snapshot: Snapshot, rows: Rows, shape: tuple[int, ...]
     ) -> list[Rejection]:
         """Return one plugin's rejections among `rows`; the masks have `shape`."""
-        try:
-            found = plugin.filter(state, self.pod, snapshot, rows)
-            return rejections(plugin, found, shape)
-        except PluginError:
-            raise
-        except Exception as error:  # a plugin's fault fails this attempt only
-            raise raised(plugin, "Filter", error) from error
+        return rejections(plugin, state, self.pod, snapshot, rows, shape)
 
     def tally(self, plugin: FilterPlugin, pods: Sequence[PodInfo]) -> Tally | None:
         """Return one plugin's tally of some Pods."""
-        try:
-            return plugin.tally(self.states.get(plugin.name), self.pod, self.snapshot, pods)
-        except Exception as error:  # a plugin's fault fails this attempt only
-            raise raised(plugin, "Filter", error) from error
+        return tally(plugin, self.states.get(plugin.name), self.pod, self.snapshot, pods)
 
     def counted(
         self, plugins: Sequence[FilterPlugin], states: Mapping[str, object], pod: PodInfo, row: int, sign: int
@@ -73,11 +64,7 @@ class FilterRun:
             return states
         changed: dict[str, object] = dict(states)
         for plugin in plugins:
-            count = plugin.add_pod if sign > 0 else plugin.remove_pod
-            try:
-                changed[plugin.name] = count(states.get(plugin.name), pod, row, self.snapshot)
-            except Exception as error:  # a plugin's fault fails this attempt only
-                raise raised(plugin, "Filter", error) from error
+            changed[plugin.name] = counted(plugin, states.get(plugin.name), pod, row, self.snapshot, sign)
         return changed
 
     def rivals(self, node_name: str) -> list[PodInfo]:

@@ -2,7 +2,7 @@
 
 Arithmetic is integer: a contribution is rint(1000 · weight · score) thousandths as int64, and the total is
 their sum, so that parts add up exactly and a replay on another CPU is equal. Weights that terms bring are capped first
-(`framework.shares`).
+(`share_cap.py`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from scheduler.decision.decision import WeighedTerm
+from scheduler.decision.plugin_calls import (
+    check_range,
+    normalized,
+    prescore,
+    score_terms,
+    scores,
+    term_share,
+    term_weight,
+)
 from scheduler.errors import PluginError
 from scheduler.framework.observer import SUCCESS, Observer
-from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
-from scheduler.framework.plugin_answers import check_range, raised, score_terms, scores, term_share, term_weight
+from scheduler.framework.plugin import ScorePlugin
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import Code, ScoreTerm, Status
-from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows, read_only
+from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
 from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.running_sum import RunningSum
@@ -48,7 +56,7 @@ def score_phase(
         if plugin.name in skipped:
             continue
         state = scored[plugin.name] if plugin.name in scored else states.get(plugin.name)
-        found = _call_score(plugin, state, pod, snapshot, rows)
+        found = score_terms(plugin, state, pod, snapshot, rows)
         if plugin.brings_weights:
             bringing += [(plugin, term) for term in found]
         else:
@@ -90,7 +98,7 @@ def _run_prescore(
     states: dict[str, object] = {}
     skipped: set[str] = set()
     for plugin in profile.prescore:
-        result = _call_prescore(plugin, pod, snapshot, rows)
+        result = prescore(plugin, pod, snapshot, rows)
         observer.ran("PreScore", plugin.name, result.code.label if isinstance(result, Status) else SUCCESS)
         if not isinstance(result, Status):
             states[plugin.name] = result
@@ -100,24 +108,6 @@ def _run_prescore(
             message = f'running PreScore plugin "{plugin.name}": {", ".join(result.reasons)}'
             raise PluginError(plugin.name, "PreScore", message)
     return states, skipped
-
-
-def _call_prescore(plugin: PreScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> object | Status:
-    try:
-        return plugin.prescore(pod, snapshot, rows)
-    except Exception as error:  # a plugin's fault fails this attempt only
-        raise raised(plugin, "PreScore", error) from error
-
-
-def _call_score(
-    plugin: ScorePlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows
-) -> Sequence[ScoreTerm]:
-    try:
-        return score_terms(plugin, plugin.score(state, pod, snapshot, rows))
-    except PluginError:
-        raise
-    except Exception as error:  # a plugin's fault fails this attempt only
-        raise raised(plugin, "Score", error) from error
 
 
 def capped(bringing: Sequence[PluginTerm], fixed_weight: float) -> list[float]:
@@ -134,7 +124,7 @@ def weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapsho
     written, n_rows = weight if term.weight is None else float(term.weight), snapshot.nodes.n_rows
     values: IntArray | FloatArray = term.values
     if not term.is_column:
-        values = _normalized(plugin, term, n_rows if isinstance(rows, slice) else len(rows))
+        values = normalized(plugin, term, n_rows if isinstance(rows, slice) else len(rows))
         column, rows = _contribution(values, weight), slice(None)
     else:
         # What is known of a column has been checked.
@@ -148,21 +138,12 @@ def weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapsho
     )
 
 
-def _normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArray | FloatArray:
-    scores(plugin, term.values, n_feasible)
-    try:
-        normalized = plugin.normalize(term)
-    except Exception as error:  # a plugin's fault fails this attempt only
-        raise raised(plugin, "NormalizeScore", error) from error
-    values = scores(plugin, normalized, n_feasible, "NormalizeScore")
-    check_range(plugin, values)
-    return values
-
-
 def _checked_contribution(plugin: ScorePlugin, found: object, weight: float, n_rows: int) -> IntArray:
     values = scores(plugin, found, n_rows)
     check_range(plugin, values)
-    return read_only(_contribution(values, weight))
+    contribution = _contribution(values, weight)
+    contribution.flags.writeable = False
+    return contribution
 
 
 def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:

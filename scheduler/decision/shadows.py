@@ -14,16 +14,17 @@ from typing import Final
 import numpy as np
 
 from scheduler.decision.decision import Decision, Shadow
+from scheduler.decision.plugin_calls import plugin_call
 from scheduler.decision.score_phase import PluginTerm, capped, choose, score_phase, weigh
 from scheduler.errors import PluginError
 from scheduler.framework.observer import UNOBSERVED
-from scheduler.framework.plugin_answers import raised
+from scheduler.framework.plugin import FilterPlugin, ScorePlugin
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import ScoreTerm
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.compiled import compiled_rules
+from scheduler.rules.compiled import CompiledRules, compiled_rules
 
 NOWHERE: Final = -1
 _ALL: Final = slice(None)
@@ -57,18 +58,29 @@ def _intents(decision: Decision, pod: PodInfo, snapshot: Snapshot, profile: Prof
     rows: Rows = slice(None) if n == snapshot.nodes.n_rows else decision.feasible
     intents: dict[str, _Intent] = {}
     for plugin in profile.rule_filters:
-        try:
-            for rejection in rules.would_reject(pod, snapshot):
-                intents.setdefault(rejection.rule, _Intent(n)).refused |= rejection.mask[rows]
-        except Exception as error:  # a rule that only watches fails no attempt
-            raise raised(plugin, "Filter", error) from error
+        for rule, refused in _would_refuse(plugin, rules, pod, snapshot, rows):
+            intents.setdefault(rule, _Intent(n)).refused |= refused
     for scorer in profile.rule_scorers:
-        try:
-            for term in rules.terms(rules.concerning(pod).would_score, pod, snapshot):
-                intents.setdefault(term.name, _Intent(n)).terms.append((scorer, term))
-        except Exception as error:  # a rule that only watches fails no attempt
-            raise raised(scorer, "Score", error) from error
+        for term in _would_score(scorer, rules, pod, snapshot):
+            intents.setdefault(term.name, _Intent(n)).terms.append((scorer, term))
     return intents
+
+
+@plugin_call("Filter")
+def _would_refuse(
+    _plugin: FilterPlugin, rules: CompiledRules, pod: PodInfo, snapshot: Snapshot, rows: Rows
+) -> list[tuple[str, BoolArray]]:
+    """Return by rule which of the feasible nodes it would refuse, bool (n_feasible,)."""
+    n_rows = snapshot.nodes.n_rows
+    found = rules.would_reject(pod, snapshot)
+    if any(rejection.mask.shape != (n_rows,) for rejection in found):
+        raise ValueError(f"a mask is not bool ({n_rows},)")
+    return [(rejection.rule, rejection.mask[rows]) for rejection in found]
+
+
+@plugin_call("Score")
+def _would_score(_plugin: ScorePlugin, rules: CompiledRules, pod: PodInfo, snapshot: Snapshot) -> list[ScoreTerm]:
+    return rules.terms(rules.concerning(pod).would_score, pod, snapshot)
 
 
 class _Instead:

@@ -1,51 +1,67 @@
-"""Checks of what plugins answer in `decide`: a broken contract names plugin and value, and fails that Pod only."""
+"""Calls of plugins in `decide`: what they answer is checked, and what they raise is their fault.
+
+A broken contract names plugin and value, and fails that Pod only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from scheduler.errors import PluginError
-from scheduler.framework.plugin import MAX_NODE_SCORE, Plugin
+from scheduler.framework.diagnosis import Diagnosis
+from scheduler.framework.plugin import (
+    MAX_NODE_SCORE,
+    DryRun,
+    FilterPlugin,
+    Plugin,
+    PostFilterPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    Tally,
+)
+from scheduler.framework.plugin_faults import REFUSALS, is_refusal, raised, wrong
 from scheduler.framework.status import Code, PostFilterResult, PreFilterResult, Rejection, ScoreTerm, Status
-from scheduler.model.arrays import FloatArray, IntArray
+from scheduler.model.arrays import FloatArray, IntArray, Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import MAX_WEIGHT
+from scheduler.model.snapshot import Snapshot
 
-_REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
-_NODE_CODES = (*_REFUSALS, Code.ERROR)
+P = TypeVar("P", bound=Plugin)
+A = ParamSpec("A")
+R = TypeVar("R")
+
+_NODE_CODES = (*REFUSALS, Code.ERROR)
 _NUMBERS = (int, float, np.integer, np.floating)
 _SCORE_TYPES = (np.dtype(np.int64), np.dtype(np.float64))
-_LONGEST = 100
 
 
-def raised(plugin: Plugin, point: str, error: Exception) -> PluginError:
-    """Return the fault of a plugin that raised, in kube-scheduler's words."""
-    text = str(error) or type(error).__name__
-    if point == "Filter":
-        return filter_fault(plugin.name, text)
-    return PluginError(plugin.name, point, f'running {point} plugin "{plugin.name}": {text}')
+def plugin_call(point: str) -> Callable[[Callable[Concatenate[P, A], R]], Callable[Concatenate[P, A], R]]:
+    """Make what a function raises a fault of the plugin that is its first argument: it fails this attempt only."""
+
+    def guarded(function: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[P, A], R]:
+        @functools.wraps(function)
+        def called(plugin: P, /, *args: A.args, **kwargs: A.kwargs) -> R:
+            try:
+                return function(plugin, *args, **kwargs)
+            except PluginError:
+                raise
+            except Exception as error:
+                raise raised(plugin, point, error) from error
+
+        return called
+
+    return guarded
 
 
-def filter_fault(plugin: str, text: str) -> PluginError:
-    """Return the fault that a Filter plugin ran into, in kube-scheduler's words."""
-    return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')
-
-
-def is_refusal(found: Any, codes: Collection[Code] = _REFUSALS) -> bool:
-    """Return whether an answer is a refusal with its reasons as a tuple of texts, not as one text."""
-    return (
-        isinstance(found, Status)
-        and found.code in codes
-        and isinstance(found.reasons, tuple)
-        and all(isinstance(reason, str) for reason in found.reasons)
-    )
-
-
-def prefilter_answer(plugin: Plugin, found: Any) -> PreFilterResult | Status:
+@plugin_call("PreFilter")
+def prefilter(plugin: PreFilterPlugin, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
     """Return a PreFilter plugin's answer as what it is."""
+    found: Any = plugin.prefilter(pod, snapshot)
     if isinstance(found, PreFilterResult):
         if found.node_names is not None and not isinstance(found.node_names, frozenset | set):
             raise wrong(plugin, "PreFilter", "node names", found.node_names, "a frozenset or None")
@@ -55,8 +71,12 @@ def prefilter_answer(plugin: Plugin, found: Any) -> PreFilterResult | Status:
     raise wrong(plugin, "PreFilter", "", found, "PreFilterResult, SKIP or a refusal")
 
 
-def rejections(plugin: Plugin, found: Any, shape: tuple[int, ...]) -> list[Rejection]:
+@plugin_call("Filter")
+def rejections(
+    plugin: FilterPlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows, shape: tuple[int, ...]
+) -> list[Rejection]:
     """Return a Filter plugin's answer; masks are bool of `shape`."""
+    found: Any = plugin.filter(state, pod, snapshot, rows)
     if not isinstance(found, Iterable):
         raise wrong(plugin, "Filter", "", found, "a sequence of Rejection")
     answers = list(found)
@@ -77,8 +97,32 @@ def rejections(plugin: Plugin, found: Any, shape: tuple[int, ...]) -> list[Rejec
     return answers
 
 
-def postfilter_answer(plugin: Plugin, found: Any) -> PostFilterResult:
+@plugin_call("Filter")
+def tally(
+    plugin: FilterPlugin, state: object, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
+) -> Tally | None:
+    """Return a Filter plugin's tally of some Pods."""
+    return plugin.tally(state, pod, snapshot, pods)
+
+
+@plugin_call("Filter")
+def counted(plugin: FilterPlugin, state: object, pod: PodInfo, row: int, snapshot: Snapshot, sign: int) -> object:
+    """Return PreFilter's state once `pod` has been placed on `row` (sign 1) or removed from it (-1)."""
+    found: object = (plugin.add_pod if sign > 0 else plugin.remove_pod)(state, pod, row, snapshot)
+    return found
+
+
+@plugin_call("PostFilter")
+def postfilter(
+    plugin: PostFilterPlugin,
+    state: object,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    diagnosis: Diagnosis,
+    dry_run: DryRun,
+) -> PostFilterResult:
     """Return a PostFilter plugin's answer as what it is."""
+    found: Any = plugin.postfilter(state, pod, snapshot, diagnosis, dry_run)
     if not isinstance(found, PostFilterResult):
         raise wrong(plugin, "PostFilter", "", found, "PostFilterResult")
     refusal, node = found.refusal, found.nominated_node_name
@@ -93,8 +137,16 @@ def postfilter_answer(plugin: Plugin, found: Any) -> PostFilterResult:
     return found
 
 
-def score_terms(plugin: Plugin, found: Any) -> list[ScoreTerm]:
+@plugin_call("PreScore")
+def prescore(plugin: PreScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> object | Status:
+    """Return a PreScore plugin's answer."""
+    return plugin.prescore(pod, snapshot, rows)
+
+
+@plugin_call("Score")
+def score_terms(plugin: ScorePlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> list[ScoreTerm]:
     """Return a Score plugin's answer; what the terms hold is checked one by one."""
+    found: Any = plugin.score(state, pod, snapshot, rows)
     if not isinstance(found, Iterable):
         raise wrong(plugin, "Score", "", found, "a sequence of ScoreTerm")
     terms = list(found)
@@ -137,6 +189,15 @@ def scores(plugin: Plugin, found: Any, n: int, point: str = "Score") -> IntArray
     return found
 
 
+@plugin_call("NormalizeScore")
+def normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArray | FloatArray:
+    """Return a term's values after NormalizeScore, (n_feasible,), in 0..100."""
+    scores(plugin, term.values, n_feasible)
+    values = scores(plugin, plugin.normalize(term), n_feasible, "NormalizeScore")
+    check_range(plugin, values)
+    return values
+
+
 def check_range(plugin: Plugin, values: IntArray | FloatArray) -> None:
     """Refuse normalised scores beyond 0..100, and NaN."""
     lowest, highest = values.min(), values.max()
@@ -148,12 +209,3 @@ def check_range(plugin: Plugin, values: IntArray | FloatArray) -> None:
             f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
         )
         raise PluginError(plugin.name, "Score", message)
-
-
-def wrong(plugin: Plugin, point: str, what: str, found: object, expected: str) -> PluginError:
-    """Return the fault of a plugin that answered `found`; `what` names the part of its answer, "" is the whole."""
-    shown = repr(found)
-    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
-    subject = f"{what} " if what else ""
-    message = f'plugin "{plugin.name}" returns {subject}{shown} from {point}, it should be {expected}'
-    return PluginError(plugin.name, point, message)

@@ -1,0 +1,45 @@
+"""The faults of plugins in kube-scheduler's words: one names plugin, point and value, and fails that Pod only."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from scheduler.errors import PluginError
+from scheduler.framework.plugin import Plugin
+from scheduler.framework.status import Code, Status
+
+REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+_LONGEST = 100
+
+
+def raised(plugin: Plugin, point: str, error: Exception) -> PluginError:
+    """Return the fault of a plugin that raised, in kube-scheduler's words."""
+    text = str(error) or type(error).__name__
+    if point == "Filter":
+        return filter_fault(plugin.name, text)
+    return PluginError(plugin.name, point, f'running {point} plugin "{plugin.name}": {text}')
+
+
+def filter_fault(plugin: str, text: str) -> PluginError:
+    """Return the fault that a Filter plugin ran into, in kube-scheduler's words."""
+    return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')
+
+
+def is_refusal(found: Any, codes: Collection[Code] = REFUSALS) -> bool:
+    """Return whether an answer is a refusal with its reasons as a tuple of texts, not as one text."""
+    return (
+        isinstance(found, Status)
+        and found.code in codes
+        and isinstance(found.reasons, tuple)
+        and all(isinstance(reason, str) for reason in found.reasons)
+    )
+
+
+def wrong(plugin: Plugin, point: str, what: str, found: object, expected: str) -> PluginError:
+    """Return the fault of a plugin that answered `found`; `what` names the part of its answer, "" is the whole."""
+    shown = repr(found)
+    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}..."
+    subject = f"{what} " if what else ""
+    message = f'plugin "{plugin.name}" returns {subject}{shown} from {point}, it should be {expected}'
+    return PluginError(plugin.name, point, message)
