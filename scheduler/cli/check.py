@@ -34,7 +34,7 @@ def command(words: Sequence[str], around: Surroundings) -> int:
 
         return run_live_check(paths, settings_of(given, around), around.out)
 
-    from scheduler.signals.check import run_check
+    from scheduler.app.check.rule_files import run_check
 
     return run_check(paths, around.out, _default_profile().fixed_weight)
 

@@ -67,26 +67,19 @@ def _decided(
 ) -> Decision:
     filtered = filter_phase(pod, snapshot, profile, candidates, observer)
     feasible: IntArray = np.flatnonzero(filtered.standing)
-    if len(feasible) == 0:
-        found = _run_postfilter(pod, snapshot, profile, filtered, observer)
-        return Decision(
-            row=-1,
-            node_name="",
-            feasible=feasible,
-            diagnosis=found.diagnosis,
-            terms=(),
-            total=_NOTHING,
-            best=_NOTHING,
-            seed=pod.seed,
-            nomination=found.nomination,
-            victims=found.victims,
-            preempted_by=found.plugin,
-        )
+    if len(feasible):
+        return _placed(pod, snapshot, profile, filtered, feasible, observer)
+    return _refused(pod, snapshot, profile, filtered, observer)
+
+
+def _placed(
+    pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered, feasible: IntArray, observer: Observer
+) -> Decision:
     nodes = snapshot.nodes
+    terms: tuple[WeighedTerm, ...] = ()
     if len(feasible) == 1:
-        row, best = int(feasible[0]), feasible
-        terms: tuple[WeighedTerm, ...] = ()
         total: IntArray = np.zeros(1, dtype=np.int64)
+        row, best = int(feasible[0]), feasible
     else:
         terms, total = score_phase(pod, snapshot, profile, feasible, filtered.states, observer)
         row, best = choose(total, feasible, nodes.name_hash, pod.seed)
@@ -101,6 +94,23 @@ def _decided(
         seed=pod.seed,
         nominated=filtered.nominated,
         states=filtered.states,
+    )
+
+
+def _refused(pod: PodInfo, snapshot: Snapshot, profile: Profile, filtered: Filtered, observer: Observer) -> Decision:
+    found = _run_postfilter(pod, snapshot, profile, filtered, observer)
+    return Decision(
+        row=-1,
+        node_name="",
+        feasible=_NOTHING,
+        diagnosis=found.diagnosis,
+        terms=(),
+        total=_NOTHING,
+        best=_NOTHING,
+        seed=pod.seed,
+        nomination=found.nomination,
+        victims=found.victims,
+        preempted_by=found.plugin,
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from scheduler.decision.plugin_calls import counted, rejections, tally
+from scheduler.errors import PluginError
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import FilterPlugin, Tally
-from scheduler.framework.plugin_faults import filter_fault
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.pods import PodInfo
@@ -97,3 +97,8 @@ def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: l
             refusals.append(Refusal(plugin, rejection.code, rejection.reason, mask, rejection.rule))
             survivors &= ~mask
     return survivors
+
+
+def filter_fault(plugin: str, text: str) -> PluginError:
+    """Return the fault that a Filter plugin has told of a node, in kube-scheduler's words."""
+    return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')

@@ -21,6 +21,7 @@ from scheduler.decision.plugin_calls import (
     term_share,
     term_weight,
 )
+from scheduler.decision.share_cap import capped_weights
 from scheduler.errors import PluginError
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import ScorePlugin
@@ -31,7 +32,6 @@ from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.running_sum import RunningSum
 from scheduler.model.snapshot import Snapshot
-from scheduler.rules.share_cap import capped_weights
 
 THOUSANDTHS = 1000
 

@@ -16,14 +16,8 @@ _LONGEST = 100
 def raised(plugin: Plugin, point: str, error: Exception) -> PluginError:
     """Return the fault of a plugin that raised, in kube-scheduler's words."""
     text = str(error) or type(error).__name__
-    if point == "Filter":
-        return filter_fault(plugin.name, text)
-    return PluginError(plugin.name, point, f'running {point} plugin "{plugin.name}": {text}')
-
-
-def filter_fault(plugin: str, text: str) -> PluginError:
-    """Return the fault that a Filter plugin ran into, in kube-scheduler's words."""
-    return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')
+    running = f'"{plugin.name}" filter plugin' if point == "Filter" else f'{point} plugin "{plugin.name}"'
+    return PluginError(plugin.name, point, f"running {running}: {text}")
 
 
 def is_refusal(found: Any, codes: Collection[Code] = REFUSALS) -> bool:

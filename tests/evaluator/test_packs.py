@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.app.check.rule_files import check
 from scheduler.evaluator.store import SeriesStore
 from scheduler.model.rules import Signal
 from scheduler.signals.asking.lag_query import lag_query
-from scheduler.signals.check import check
 from scheduler.signals.format.promql import reaches
 from tests.evaluator.comparing import asked, difference, evaluated
 from tests.evaluator.conftest import Twins

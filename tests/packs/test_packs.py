@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from scheduler.app.check.rule_files import check
 from scheduler.model.rules import RuleSet
-from scheduler.signals.check import check
 from scheduler.signals.format.promql import selectors
 from tests.packs.record import DATA, RECORDINGS, recordings_of
 from tests.packs.recording import END_S

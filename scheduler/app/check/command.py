@@ -10,6 +10,7 @@ from typing import Final, TextIO
 from scheduler.app.check.cluster import read_cluster
 from scheduler.app.check.live_check import check_live
 from scheduler.app.check.report import report_lines
+from scheduler.app.check.rule_files import check
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import make_clients, server_names
 from scheduler.cluster.cache import Cache
@@ -18,7 +19,6 @@ from scheduler.kube.config import load_connection
 from scheduler.kube.transport import Transport
 from scheduler.rules.compiled import indexes_for
 from scheduler.settings.settings import Settings
-from scheduler.signals.check import check
 
 OK: Final = 0
 FAILED: Final = 1

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from scheduler.app.check.effective_weights import EffectiveWeight, effective_weights
 from scheduler.cluster.cache import Cache
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.rules import Rule, RuleSet, Signal
@@ -29,7 +30,6 @@ from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryEr
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
-from scheduler.signals.effective import EffectiveWeight, effective_weights
 
 SHOWN_ORPHANS: Final = 3
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from scheduler.app.check.live_check import AskedSignal, LiveReport, RuleNow
+from scheduler.app.check.rule_files import table
 from scheduler.errors import Problem
 from scheduler.model.rules import FilterMissing, Mode
 from scheduler.signals.asking.groupings import grouping_of
-from scheduler.signals.check import table
 from scheduler.strict_yaml.report import problem_at
 
 _SHOWN_STRANGERS: Final = 3

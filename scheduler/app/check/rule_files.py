@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from scheduler.app.check.effective_weights import EffectiveWeight, effective_weights
 from scheduler.errors import ConfigError, Problem
 from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.requests import CPU
@@ -24,7 +25,6 @@ from scheduler.model.rules import (
     WeightSignal,
     effect_scale,
 )
-from scheduler.signals.effective import EffectiveWeight, effective_weights
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals

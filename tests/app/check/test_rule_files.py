@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.signals.check import WHERE_TENANTS_COUNT, check, run_check
-from scheduler.signals.effective import effective_weights
+from scheduler.app.check.effective_weights import effective_weights
+from scheduler.app.check.rule_files import WHERE_TENANTS_COUNT, check, run_check
 
 GOOD = """apiVersion: vane.dev/v1
 kind: Rules

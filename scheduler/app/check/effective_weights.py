@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from scheduler.decision.share_cap import capped_weights
 from scheduler.model.rules import Mode, Rule, WeightSignal
-from scheduler.rules.share_cap import capped_weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decision.decide import decide
+from scheduler.decision.share_cap import capped_weights
 from scheduler.errors import PluginError
 from scheduler.framework.plugin import PreScorePlugin, ScorePlugin
 from scheduler.framework.profile import Enabled, Profile
@@ -20,7 +21,6 @@ from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import default_chain
-from scheduler.rules.share_cap import capped_weights
 from tests.builders import default_profile, make_node, make_pod, snapshot_of
 
 NODES = [make_node(name) for name in "abcd"]
