@@ -1,1 +1,1 @@
-"""What new samples and new rule sets change: whom rules refuse now, and whom that brings back to the queue."""
+"""What answers to signals, new rule sets and passing time change: whom rules refuse, and whom that brings back."""
