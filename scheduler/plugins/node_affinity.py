@@ -24,7 +24,7 @@ from scheduler.plugins.shared.eligible_nodes import (
     required_terms,
     term_matches,
 )
-from scheduler.plugins.shared.normalize import scale_to_max
+from scheduler.plugins.shared.scores import scale_to_max
 
 REASON = "node(s) didn't match Pod's node affinity/selector"
 REASON_ENFORCED = "node(s) didn't match scheduler-enforced node affinity"

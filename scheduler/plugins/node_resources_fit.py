@@ -25,7 +25,8 @@ from scheduler.model.requests import (
 )
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.plugins.shared.resource_strategies import Strategy, fills, mean_score, shape_scores, weights_of
+from scheduler.plugins.shared.resource_strategies import Strategy, fills, mean_score, weights_of
+from scheduler.plugins.shared.scores import shape_scores
 
 REASON_PODS = "Too many pods"
 

@@ -14,7 +14,7 @@ from scheduler.model.objects import Node, Taint, Toleration
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins.shared.eligible_nodes import REFUSING_EFFECTS, tolerates
-from scheduler.plugins.shared.normalize import scale_to_max
+from scheduler.plugins.shared.scores import scale_to_max
 
 REASON_UNSCHEDULABLE = "node(s) were unschedulable"
 REASON_TAINTED = "node(s) had untolerated taint(s)"

@@ -19,7 +19,8 @@ from scheduler.framework.intree_args import (
 from scheduler.framework.status import SKIP
 from scheduler.plugins.node_resources_balanced import NodeResourcesBalancedAllocation
 from scheduler.plugins.node_resources_fit import NodeResourcesFit
-from scheduler.plugins.shared.resource_strategies import Strategy, shape_scores
+from scheduler.plugins.shared.resource_strategies import Strategy
+from scheduler.plugins.shared.scores import shape_scores
 from tests.builders import make_node, make_pod, snapshot_of
 from tests.plugins.run import raw_scores, refusals
 
@@ -79,12 +80,6 @@ def test_ignored_extended_resources_are_left_to_others(args: NodeResourcesFitArg
     found = refusals(NodeResourcesFit(args), pod, snapshot_of([make_node("n")]))
 
     assert found == {"n": {(UU, "Insufficient cpu")}}
-
-
-def test_a_falling_shape_rounds_towards_zero_as_go_does() -> None:
-    table = shape_scores(((0, 10), (30, 0)))
-
-    assert table[[0, 1, 15, 29, 30, 100]].tolist() == [100, 97, 50, 4, 0, 0]
 
 
 def test_a_pod_that_asks_for_nothing_counts_with_defaults_in_scores() -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from scheduler.framework.intree_args import ResourceSpec
-from scheduler.framework.intree_checks import MAX_SHAPE_SCORE
 from scheduler.framework.plugin import MAX_NODE_SCORE
 from scheduler.model.arrays import IntArray, Rows
 from scheduler.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, NONZERO_RESOURCES, Amounts
@@ -120,26 +118,3 @@ def _used_percent(part: Fill) -> IntArray:
 def divisor(capacity: IntArray) -> IntArray:
     """Return `capacity` with 1 for 0."""
     return capacity if capacity.all() else np.maximum(capacity, 1)
-
-
-def shape_scores(shape: Sequence[tuple[int, int]]) -> IntArray:
-    """Return int64 (101,), 0..100: the broken line through (per cent of use, score 0..10), by integer steps.
-
-    Without points all are 0.
-    """
-    return np.array([_on_line(shape, percent) if shape else 0 for percent in range(101)], dtype=np.int64)
-
-
-def _on_line(shape: Sequence[tuple[int, int]], percent: int) -> int:
-    scale = MAX_NODE_SCORE // MAX_SHAPE_SCORE
-    for (x0, y0), (x1, y1) in pairwise(shape):
-        if x0 < percent <= x1:
-            # Go divides towards zero, which matters on a falling line.
-            return y0 * scale + _divide_to_zero((y1 - y0) * scale * (percent - x0), x1 - x0)
-    inside = percent <= shape[0][0]
-    return scale * (shape[0][1] if inside else shape[-1][1])
-
-
-def _divide_to_zero(dividend: int, divisor: int) -> int:
-    quotient = abs(dividend) // divisor
-    return quotient if dividend >= 0 else -quotient

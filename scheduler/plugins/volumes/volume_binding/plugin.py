@@ -26,7 +26,7 @@ from scheduler.model.catalog import Catalog, ObjectKey
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.volumes import PersistentVolumeClaim
-from scheduler.plugins.shared.resource_strategies import shape_scores
+from scheduler.plugins.shared.scores import shape_scores
 from scheduler.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     ClaimUse,
