@@ -25,14 +25,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PointPlugins:
     """What a profile says of one point, or of all (`multiPoint`); `disabled` are names or ALL."""
 
     enabled: Sequence[Line] = ()
     disabled: frozenset[str] = field(default_factory=frozenset)
 
 
-def merge(defaults: Sequence[Line], wanted: Wanted) -> list[Line]:
+def merge(defaults: Sequence[Line], wanted: PointPlugins) -> list[Line]:
     """Return the lines in force at `multiPoint`: a default that is enabled again is replaced where it stands."""
     if ALL in wanted.disabled:
         return list(wanted.enabled)
@@ -42,7 +42,7 @@ def merge(defaults: Sequence[Line], wanted: Wanted) -> list[Line]:
     return kept + [line for line in wanted.enabled if line.name not in replaced]
 
 
-def expand(multi_point: Sequence[Line], wanted: Wanted, implements: Callable[[str], bool]) -> list[Line]:
+def expand(multi_point: Sequence[Line], wanted: PointPlugins, implements: Callable[[str], bool]) -> list[Line]:
     """Return the lines of one point, in order.
 
     First what is named both here and at `multiPoint`, in the order here; then what only `multiPoint` names and what
@@ -60,8 +60,8 @@ def expand(multi_point: Sequence[Line], wanted: Wanted, implements: Callable[[st
 
 def chains(
     defaults: Sequence[Line],
-    multi_point: Wanted,
-    points: Mapping[str, Wanted],
+    multi_point: PointPlugins,
+    points: Mapping[str, PointPlugins],
     implements: Callable[[str, str], bool],
 ) -> dict[str, list[Line]]:
     """Return the lines of every point of `points`, given whether a plugin (by name) implements a point.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from typing import Any, Final
 
-from scheduler.app.chains import DEFAULT_WEIGHT, Line, Wanted, chains
+from scheduler.app.chains import DEFAULT_WEIGHT, Line, PointPlugins, chains
 from scheduler.app.intree_args import ArgumentMistakes, read_intree_args
 from scheduler.app.plugin_factory import make_plugin
 from scheduler.app.plugin_sources import GROUP, NOT_BUILT, OURS, PluginSources
@@ -88,13 +88,15 @@ class _Draft:
     def read(self, sources: PluginSources) -> None:
         """Fill `points`, or `problems`."""
         enabled = {point: self._enabled(point, sets, sources) for point, sets in self.settings.plugins}
-        wanted = {point: Wanted(enabled[point], self._disabled(sets, sources)) for point, sets in self.settings.plugins}
+        wanted = {
+            point: PointPlugins(enabled[point], self._disabled(sets, sources)) for point, sets in self.settings.plugins
+        }
         if self.problems:
             return
         lines = chains(
             _DEFAULTS,
-            wanted.pop(MULTI_POINT, Wanted()),
-            {point: wanted.get(point, Wanted()) for point in POINTS},
+            wanted.pop(MULTI_POINT, PointPlugins()),
+            {point: wanted.get(point, PointPlugins()) for point in POINTS},
             lambda name, point: issubclass(self._classes[name], POINTS[point]),
         )
         places = self._check_chains(lines)

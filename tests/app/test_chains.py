@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from scheduler.app.chains import Line, Wanted, chains, merge
+from scheduler.app.chains import Line, PointPlugins, chains, merge
 
 FIRST, *CASES = [json.loads(line) for line in gzip.open(Path(__file__).parent / "data" / "profiles.jsonl.gz", "rt")]
 DEFAULTS = [Line(item["name"], item.get("weight", 1)) for item in FIRST["defaults"]]
 
 
-def wanted(plugins: dict[str, Any], point: str) -> Wanted:
+def wanted(plugins: dict[str, Any], point: str) -> PointPlugins:
     given = plugins.get(point, {})
     lines = [Line(item["name"], item.get("weight", 1)) for item in given.get("enabled", ())]
-    return Wanted(lines, frozenset(item["name"] for item in given.get("disabled", ())))
+    return PointPlugins(lines, frozenset(item["name"] for item in given.get("disabled", ())))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: ",".join(case["plugins"]))
@@ -52,4 +52,4 @@ def test_the_cases_reach_every_rule() -> None:
 
 def test_a_default_that_is_enabled_again_keeps_its_place_and_loses_its_weight() -> None:
     defaults = [Line("A", 3), Line("B")]
-    assert merge(defaults, Wanted([Line("C"), Line("A")])) == [Line("A", 1), Line("B"), Line("C")]
+    assert merge(defaults, PointPlugins([Line("C"), Line("A")])) == [Line("A", 1), Line("B"), Line("C")]
