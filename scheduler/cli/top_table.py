@@ -12,7 +12,7 @@ _RIGHT: Final = frozenset({"SEEN", "AGE", "NODES", "REFUSED", "VALUE", "IN FLIGH
 _NONE: Final = "-"
 _SUFFIXES: Final = {"percent": " %", "s": " s", "ms": " ms", "watt": " W", "celsius": " °C"}
 _BINARY: Final = ("", " Ki", " Mi", " Gi", " Ti", " Pi")
-_LACKS: Final = {
+_MISSING_REASONS: Final = {
     "no_answer": "no answer yet",
     "too_old": "too old",
     "no_series": "no series",
@@ -72,7 +72,7 @@ def _wrong(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> str:
 def _node(node: dict[str, Any], unit: str, is_suspect: bool) -> tuple[str, ...]:
     state = node["state"]
     if node["value"] is None:
-        state += f" ({_LACKS.get(node['why'], node['why'])})"
+        state += f" ({_MISSING_REASONS.get(node['why'], node['why'])})"
     elif is_suspect:
         state += ", suspect"
     key = node.get("key")

@@ -113,39 +113,39 @@ def check_live(
     identity = cluster.identity() or NodeIdentity()
     resolver = NodeResolver(identity)
     asked = list(rules.asked.values())
-    interview = _Interview(clients, resolver, clock)
+    queries = _SignalQueries(clients, resolver, clock)
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
-        heard = list(pool.map(interview.ask, asked))
+        results = list(pool.map(queries.ask, asked))
 
     store = SignalStore(clock)
     store.add_identity(identity)
     store.set_rules(rules)
-    for one in heard:
+    for one in results:
         store.publish(one.answer)
     now_s = clock()
     table = store.freeze(NodeView(cluster.state.nodes), now_s)
     snapshot = cluster.snapshot(table, now_s)
-    cluster_wide = _cluster_wide(heard)
+    cluster_wide = _cluster_wide(results)
     weights = effective_weights(
         rules.rules, fixed_weight, {rule.name: rule_weight(rule.weight, cluster_wide) for rule in rules.rules}
     )
     return LiveReport(
-        tuple(_judged(one, table, snapshot, resolver) for one in heard),
+        tuple(_judged(one, table, snapshot, resolver) for one in results),
         tuple(_rule_now(one, snapshot, weights.get(one.rule.name)) for one in compiled_rules(snapshot).rules),
         None if cache is None else cluster.state.nodes.n_alive,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
+class _SignalResult:
     signal: Signal
     answer: SignalAnswer
     duration_s: float = 0.0
-    result: QueryResult | None = None
+    found: QueryResult | None = None
 
 
 @dataclass(slots=True)
-class _Interview:
+class _SignalQueries:
     """Asks one signal after the other; a server that cannot be reached is not tried again."""
 
     clients: Mapping[str, QueryClient]
@@ -153,24 +153,24 @@ class _Interview:
     clock: Clock
     unreachable: dict[str, QueryError] = field(default_factory=dict)
 
-    def ask(self, signal: Signal) -> _Heard:
+    def ask(self, signal: Signal) -> _SignalResult:
         asker = SignalAsker(signal, self.clock, lambda: 0.5)
         client = self.clients.get(signal.server)
         if client is None:
-            return _Heard(signal, asker.failure(QueryError(_no_address(signal.server)), 0))
+            return _SignalResult(signal, asker.failure(QueryError(_no_address(signal.server)), 0))
         if signal.server in self.unreachable:
-            return _Heard(signal, asker.failure(self.unreachable[signal.server], 0))
-        listener = _Listener(client, self.clock)
+            return _SignalResult(signal, asker.failure(self.unreachable[signal.server], 0))
+        timed = _TimedClient(client, self.clock)
         try:
-            answer = asker.ask(AskContext(listener, lambda: self.resolver, 0))
+            answer = asker.ask(AskContext(timed, lambda: self.resolver, 0))
         except QueryError as error:
             if isinstance(error, PrometheusUnreachable):
                 self.unreachable[signal.server] = error
             answer = asker.failure(error, 0)
-        return _Heard(signal, answer, listener.duration_s, listener.first)
+        return _SignalResult(signal, answer, timed.duration_s, timed.first)
 
 
-class _Listener:
+class _TimedClient:
     """A QueryClient that keeps the first answer and how long it took: what follows asks for the lag."""
 
     def __init__(self, client: QueryClient, clock: Clock) -> None:
@@ -192,12 +192,12 @@ class _Listener:
         return self.first
 
 
-def _cluster_wide(heard: Sequence[_Heard]) -> SignalTable:
+def _cluster_wide(results: Sequence[_SignalResult]) -> SignalTable:
     """Return the signals of one number: they say what rules weigh, be there a cluster or none."""
     return SignalTable(
         columns={
             one.signal.name: SignalColumn(one.signal, np.array([one.answer.value]), 0.0)
-            for one in heard
+            for one in results
             if one.answer.value is not None
         }
     )
@@ -209,10 +209,10 @@ def _no_address(server: str) -> str:
     return "no address. Write --prometheus URL"
 
 
-def _judged(heard: _Heard, table: SignalTable, snapshot: Snapshot, resolver: NodeResolver) -> AskedSignal:
-    signal, answer = heard.signal, heard.answer
-    if answer.error or heard.result is None:
-        return AskedSignal(signal, answer, heard.duration_s)
+def _judged(result: _SignalResult, table: SignalTable, snapshot: Snapshot, resolver: NodeResolver) -> AskedSignal:
+    signal, answer = result.signal, result.answer
+    if answer.error or result.found is None:
+        return AskedSignal(signal, answer, result.duration_s)
     column = table.columns[signal.name]
     n_nodes = grouping_of(signal).n_nodes(answer, int(np.count_nonzero(column.has_sample & snapshot.nodes.alive)))
     strangers: tuple[str, ...] = ()
@@ -223,11 +223,11 @@ def _judged(heard: _Heard, table: SignalTable, snapshot: Snapshot, resolver: Nod
     return AskedSignal(
         signal,
         answer,
-        heard.duration_s,
-        heard.result.n_samples,
+        result.duration_s,
+        result.found.n_samples,
         n_nodes if resolver.identity.names else None,
         column.age_s,
-        _orphans(signal, heard.result.series, resolver) if answer.drops.unmapped and resolver.identity.names else (),
+        _orphans(signal, result.found.series, resolver) if answer.drops.unmapped and resolver.identity.names else (),
         strangers if resolver.identity.names else (),
     )
 
