@@ -81,7 +81,7 @@ class SchedulingCycle:
         signals = world.signals.freeze(NodeView(world.cache.state.nodes), now_s)
         # 3. Take the snapshot.
         snapshot = world.cache.snapshot(signals, now_s)
-        # 4. Decide.
+        # 4. Decide: `plugins/` refuse and score; what a rule says of its kind of signal is in `rules/`.
         decision = self._decide(attempt, snapshot)
         if decision is None:
             return True

@@ -31,9 +31,10 @@ class ByKind(enum.StrEnum):
     PAIR = "pair"
     """Two domains of nodes, from and to; a Pod reads what lies between a node and the Pods that it calls."""
 
-
-KEYED = frozenset({ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR})
-"""The kinds of which a node has other values for other Pods."""
+    @property
+    def is_keyed(self) -> bool:
+        """Whether a node has other values for other Pods."""
+        return self in (ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR)
 
 
 class BuiltInKind(enum.StrEnum):

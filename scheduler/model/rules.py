@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from scheduler.model.pods import PodInfo
 from scheduler.model.rule_words import (
-    KEYED,
     BuiltInKind,
     ByKind,
     Dialect,
@@ -26,7 +25,6 @@ from scheduler.model.rule_words import (
 
 __all__ = [
     "DEFAULT_MAX_SHARE",
-    "KEYED",
     "MAX_WEIGHT",
     "BuiltIn",
     "BuiltInKind",
@@ -134,7 +132,7 @@ def effect_scale(unit: Unit) -> int:
 class Signal:
     """One thing measured, with `expr`, or read from the snapshot, as `built_in` says.
 
-    `label` is the node label that joins series and nodes for `ByKind.LABEL` and `PAIR`, empty otherwise.
+    `label` is the node label that joins series and nodes, where domains or pairs of them are measured; else empty.
     `range` bounds valid samples; what lies outside is dropped and counted. `unit` is that of the values.
     `window_s` is the widest range selector of `expr`, 0 if there is none, or what the file says.
     `lag` is PromQL for how far behind the samples are, in seconds, by the same keys; empty where timestamps
@@ -178,7 +176,7 @@ class Signal:
         """Whether Pods may read different values of it on one node."""
         if self.built_in is not None:
             return self.built_in.kind is BuiltInKind.COUNT
-        return self.by in KEYED
+        return self.by.is_keyed
 
 
 @dataclass(frozen=True, slots=True)

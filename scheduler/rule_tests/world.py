@@ -108,10 +108,9 @@ class ClusterUnderTest:
             self._at(placed.placed_s, _PODS, functools.partial(self._place, placed.pod))
             if placed.gone_s < math.inf:
                 self._at(placed.gone_s, _PODS, functools.partial(self._remove, placed.pod.uid))
-        for signal in self._rules.signals.values():
-            if signal.built_in is None:
-                asker = SignalAsker(signal, self._clock, lambda: 0.5, self._clock)
-                self._at(0.0, _SIGNALS, functools.partial(self._ask, asker, 1))
+        for signal in self._rules.asked.values():
+            asker = SignalAsker(signal, self._clock, lambda: 0.5, self._clock)
+            self._at(0.0, _SIGNALS, functools.partial(self._ask, asker, 1))
 
     def _at(self, at_s: float, kind: int, happen: Callable[[], None]) -> None:
         heapq.heappush(self._due, (at_s, kind, next(self._number), happen))

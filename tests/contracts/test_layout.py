@@ -81,6 +81,21 @@ def test_the_readme_names_only_what_exists() -> None:
     assert sorted(name for name in named if not (PACKAGE / name).exists()) == []
 
 
+KIND_TEST = re.compile(r"ByKind\.|BuiltInKind\.|\.by (is|in|not|==|!=)|(built_in|label_match) is")
+ASKED_FOR_THE_KIND = ("rules/", "signals/format/", "signals/asking/groupings")
+
+
+def test_few_ask_for_the_kind_of_a_signal() -> None:
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sources(PACKAGE)
+        if not str(path.relative_to(PACKAGE)).startswith(ASKED_FOR_THE_KIND)
+        for line in path.read_text().splitlines()
+        if KIND_TEST.search(line)
+    ]
+    assert len(found) <= 8, found
+
+
 def test_import_contracts_hold() -> None:
     done = lint_imports(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

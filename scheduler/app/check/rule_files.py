@@ -211,7 +211,7 @@ def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
             rule.name,
             rule.signal or "-",
             acts_text(rule),
-            filter_text(rule.filter) if rule.label_match is None else rule.label_match.text,
+            rule.label_match.text if rule.label_match else filter_text(rule.filter),
             score_text(rule.score),
             weight_text(rule),
             *effective_text(rule, weights),
