@@ -78,7 +78,7 @@ class Router:
             names = {node.metadata.name for node in listed}
             for node in self._cache.nodes():
                 if node.metadata.name not in names:
-                    self.changed(kind, DELETED, node, now_s)
+                    self.changed(DELETED, node, now_s)
             for name in self._cache.unreadable_nodes.keys() - names:
                 self._cache.remove_node(name)
         else:
@@ -87,7 +87,7 @@ class Router:
                 if uid not in uids:
                     self._pod_gone(uid, key, now_s)
         for item in listed:
-            self.changed(kind, "MODIFIED", item, now_s)
+            self.changed("MODIFIED", item, now_s)
 
     def ended(self, pods: Iterable[Pod | UnreadablePod], now_s: float) -> None:
         """Take Pods that had ended before anything of them was watched; one that is placed ends with its own event."""
@@ -95,7 +95,7 @@ class Router:
             if not self._cache.is_placed(pod.metadata.uid):
                 self._remember(_info(pod)[0], now_s)
 
-    def changed(self, kind: str, type_: str, item: Object, now_s: float) -> None:
+    def changed(self, type_: str, item: Object, now_s: float) -> None:
         """Take one watch event: `type_` is ADDED, MODIFIED or DELETED, of which the first two are one thing here.
 
         Raises

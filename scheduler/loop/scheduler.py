@@ -161,7 +161,7 @@ class SchedulingLoop:
         parts, now_s = self._parts, self._clock()
         if isinstance(message, Changed):
             parts.metrics.watch_events(message.kind, message.type).inc()
-            parts.router.changed(message.kind, message.type, message.object, now_s)
+            parts.router.changed(message.type, message.object, now_s)
         else:
             if message.kind == ENDED_PODS:
                 parts.router.ended(message.objects, now_s)

@@ -80,14 +80,14 @@ def test_what_is_not_there_in_that_version_cannot_be_assumed(objects: Objects, i
 
 def test_another_version_ends_it_and_events_tell_of_what_was_shown() -> None:
     world = World()
-    world.send("PersistentVolumeClaim", "ADDED", claim("a"))
+    world.send("ADDED", claim("a"))
     shown = world.cache.state.catalog.get(PersistentVolumeClaim, "a", "shop")
     item = claim("a", volume="pv")
     world.cache.assumed.assume(item)
 
-    assert world.send("PersistentVolumeClaim", "MODIFIED", claim("a")) == []
+    assert world.send("MODIFIED", claim("a")) == []
     assert len(world.cache.assumed) == 1
-    assert world.send("PersistentVolumeClaim", "MODIFIED", claim("a", "2")) == ["PersistentVolumeClaimUpdate"]
+    assert world.send("MODIFIED", claim("a", "2")) == ["PersistentVolumeClaimUpdate"]
     assert world.queue.told[0][0].old is shown
     assert len(world.cache.assumed) == 0
     assert world.cache.assumed.forget(item) is None
@@ -95,11 +95,11 @@ def test_another_version_ends_it_and_events_tell_of_what_was_shown() -> None:
 
 def test_a_deletion_ends_it() -> None:
     world = World()
-    world.send("PersistentVolumeClaim", "ADDED", claim("a"))
+    world.send("ADDED", claim("a"))
     item = claim("a", volume="pv")
     world.cache.assumed.assume(item)
 
-    assert world.send("PersistentVolumeClaim", "DELETED", claim("a", "2")) == ["PersistentVolumeClaimDelete"]
+    assert world.send("DELETED", claim("a", "2")) == ["PersistentVolumeClaimDelete"]
     assert world.cache.assumed.shown(key_of(item)) is None
     assert world.cache.assumed.forget(item) is None
 

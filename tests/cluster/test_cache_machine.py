@@ -43,14 +43,14 @@ class CacheMachine(RuleBasedStateMachine):
         self.nodes: dict[str, Node] = {}
         self.is_cut = False
 
-    def tell(self, kind: str, type_: str, item: Pod | UnreadablePod | Node) -> None:
+    def tell(self, type_: str, item: Pod | UnreadablePod | Node) -> None:
         if not self.is_cut:
-            self.router.changed(kind, type_, item, float(self.version))
+            self.router.changed(type_, item, float(self.version))
 
     def write(self, pod: PodInfo) -> None:
         self.version += 1
         self.pods[pod.pod.metadata.name] = versioned(pod, self.version).pod
-        self.tell("Pod", "MODIFIED", self.pods[pod.pod.metadata.name])
+        self.tell("MODIFIED", self.pods[pod.pod.metadata.name])
 
     @rule(name=st.sampled_from(NAMES), amount=AMOUNTS, app=st.sampled_from("xy"), node=st.sampled_from(["", *NODES]))
     def create(self, name: str, amount: str, app: str, node: str) -> None:
@@ -75,7 +75,7 @@ class CacheMachine(RuleBasedStateMachine):
             )
             spoilt = UnreadablePod(metadata, pod.spec.node_name, "vane", "does not decode")
             self.pods[name] = spoilt
-            self.tell("Pod", "MODIFIED", spoilt)
+            self.tell("MODIFIED", spoilt)
 
     @rule(name=st.sampled_from(NAMES), node=st.sampled_from(NODES))
     def bind(self, name: str, node: str) -> None:
@@ -91,9 +91,9 @@ class CacheMachine(RuleBasedStateMachine):
         pod = self.pods.pop(name, None)
         if isinstance(pod, Pod) and phase:
             finished = make_pod(name, uid=pod.metadata.uid, node=pod.spec.node_name, status={"phase": phase})
-            self.tell("Pod", "MODIFIED", finished.pod)
+            self.tell("MODIFIED", finished.pod)
         elif pod is not None:
-            self.tell("Pod", "DELETED", pod)
+            self.tell("DELETED", pod)
 
     @rule(node=st.sampled_from(NODES))
     def assume(self, node: str) -> None:
@@ -117,13 +117,13 @@ class CacheMachine(RuleBasedStateMachine):
     def set_node(self, name: str, cpu: str, uid: str) -> None:
         self.version += 1
         self.nodes[name] = node_version(make_node(name, cpu=cpu), self.version, uid=uid)
-        self.tell("Node", "MODIFIED", self.nodes[name])
+        self.tell("MODIFIED", self.nodes[name])
 
     @rule(name=st.sampled_from(NODES))
     def delete_node(self, name: str) -> None:
         node = self.nodes.pop(name, None)
         if node is not None:
-            self.tell("Node", "DELETED", node)
+            self.tell("DELETED", node)
 
     @rule()
     def cut_the_watch(self) -> None:

@@ -44,36 +44,36 @@ def test_the_watch_keeps_the_catalog(harness: Harness) -> None:
     assert [one.metadata.name for one in catalog.within(PersistentVolumeClaim, "shop")] == ["a", "b"]
 
     generation = catalog.generation(PersistentVolumeClaim)
-    router.changed("PersistentVolumeClaim", "MODIFIED", claim("a", "2", volume="pv"), 0.0)
+    router.changed("MODIFIED", claim("a", "2", volume="pv"), 0.0)
     found = catalog.get(PersistentVolumeClaim, "a", "shop")
     assert found is not None
     assert found.spec.volume_name == "pv"
     assert catalog.generation(PersistentVolumeClaim) == generation + 1
     assert catalog.generation(PersistentVolume) == 0
 
-    router.changed("PersistentVolumeClaim", "DELETED", claim("a", "3"), 0.0)
+    router.changed("DELETED", claim("a", "3"), 0.0)
     router.replaced("PersistentVolumeClaim", [claim("a", namespace="lab")], 0.0)
     assert [one.metadata.namespace for one in catalog.all(PersistentVolumeClaim)] == ["lab"]
 
 
 def test_a_version_that_is_known_changes_nothing(harness: Harness) -> None:
     router, state = harness.parts.router, harness.world.cache.state
-    router.changed("PersistentVolumeClaim", "ADDED", claim("a"), 0.0)
+    router.changed("ADDED", claim("a"), 0.0)
     epoch = state.epoch
-    router.changed("PersistentVolumeClaim", "MODIFIED", claim("a"), 0.0)
+    router.changed("MODIFIED", claim("a"), 0.0)
     assert state.epoch == epoch
 
 
 def test_what_cannot_be_read_takes_its_older_version_along(harness: Harness) -> None:
     router, cache = harness.parts.router, harness.world.cache
-    router.changed("CSINode", "ADDED", object_of("CSINode", {"metadata": {"name": "n"}}), 0.0)
+    router.changed("ADDED", object_of("CSINode", {"metadata": {"name": "n"}}), 0.0)
     assert cache.state.catalog.get(CSINode, "n") is not None
 
-    router.changed("CSINode", "MODIFIED", broken("CSINode", name="n"), 0.0)
+    router.changed("MODIFIED", broken("CSINode", name="n"), 0.0)
     assert cache.state.catalog.get(CSINode, "n") is None
     assert 'vane_unreadable_objects{kind="CSINode"} 1.0' in harness.metrics_page()
 
-    router.changed("CSINode", "MODIFIED", object_of("CSINode", {"metadata": {"name": "n"}}), 0.0)
+    router.changed("MODIFIED", object_of("CSINode", {"metadata": {"name": "n"}}), 0.0)
     assert cache.state.catalog.get(CSINode, "n") is not None
     harness.now_s += 2
     assert 'vane_unreadable_objects{kind="CSINode"} 0.0' in harness.metrics_page()
@@ -91,14 +91,14 @@ def test_every_kind_can_lack_all_but_its_name(kind: str) -> None:
 
 def test_the_queue_hears_of_what_refused_pods_may_wait_for() -> None:
     world = World()
-    assert world.send("PersistentVolumeClaim", "ADDED", claim("a")) == ["PersistentVolumeClaimAdd"]
-    assert world.send("PersistentVolumeClaim", "MODIFIED", claim("a", "2")) == ["PersistentVolumeClaimUpdate"]
-    assert world.send("PersistentVolumeClaim", "DELETED", claim("a", "3")) == ["PersistentVolumeClaimDelete"]
+    assert world.send("ADDED", claim("a")) == ["PersistentVolumeClaimAdd"]
+    assert world.send("MODIFIED", claim("a", "2")) == ["PersistentVolumeClaimUpdate"]
+    assert world.send("DELETED", claim("a", "3")) == ["PersistentVolumeClaimDelete"]
     assert world.replaced("PersistentVolumeClaim", [claim("b")]) == ["PersistentVolumeClaimAdd"]
     assert world.replaced("PersistentVolumeClaim", []) == ["PersistentVolumeClaimDelete"]
 
 
 def test_what_others_do_not_wait_for_is_no_event(harness: Harness) -> None:
     """Services only shape default spreading: upstream wakes nobody for them."""
-    harness.parts.router.changed("Service", "ADDED", object_of("Service", {"metadata": {"name": "s"}}), 0.0)
+    harness.parts.router.changed("ADDED", object_of("Service", {"metadata": {"name": "s"}}), 0.0)
     assert harness.world.cache.state.catalog.get(Service, "s") is not None

@@ -40,15 +40,15 @@ class World:
     def pod(self, pod: PodInfo, type_: str = "MODIFIED") -> list[str]:
         """Send a new version of a Pod; return the labels of the events that follow."""
         self.version += 1
-        return self.send("Pod", type_, versioned(pod, self.version).pod)
+        return self.send(type_, versioned(pod, self.version).pod)
 
     def node(self, node: Node, type_: str = "MODIFIED") -> list[str]:
         self.version += 1
-        return self.send("Node", type_, node_version(node, self.version, uid=node.metadata.uid))
+        return self.send(type_, node_version(node, self.version, uid=node.metadata.uid))
 
-    def send(self, kind: str, type_: str, item: Any) -> list[str]:
+    def send(self, type_: str, item: Any) -> list[str]:
         self.queue.told.clear()
-        self.router.changed(kind, type_, item, float(self.version))
+        self.router.changed(type_, item, float(self.version))
         return self.labels()
 
     def replaced(self, kind: str, items: Iterable[Any]) -> list[str]:
@@ -135,10 +135,10 @@ def test_an_unreadable_node_leaves_and_comes_back(world: World) -> None:
     assert world.node(make_node("n1")) == ["NodeAdd"]
     odd = decode_node(b'{"metadata":{"name":"n1","uid":"n1"},"spec":3}')
     assert isinstance(odd, UnreadableNode)
-    assert world.send("Node", "MODIFIED", odd) == ["NodeDelete"]
+    assert world.send("MODIFIED", odd) == ["NodeDelete"]
     assert list(world.cache.unreadable_nodes) == ["n1"]
-    assert world.send("Node", "MODIFIED", odd) == []
-    assert world.send("Node", "DELETED", odd) == []
+    assert world.send("MODIFIED", odd) == []
+    assert world.send("DELETED", odd) == []
     assert world.cache.unreadable_nodes == {}
     assert world.replaced("Node", [odd, make_node("n2")]) == []
     assert list(world.cache.unreadable_nodes) == ["n1"]
@@ -163,9 +163,9 @@ def test_pending_pods_of_ours_are_queued_and_others_ignored(world: World) -> Non
 
 def test_the_same_version_of_a_pending_pod_is_ignored(world: World) -> None:
     pod = versioned(make_pod("a"), 5).pod
-    world.send("Pod", "ADDED", pod)
+    world.send("ADDED", pod)
     first = world.queue.get("default/a")
-    world.send("Pod", "MODIFIED", versioned(make_pod("a"), 5).pod)
+    world.send("MODIFIED", versioned(make_pod("a"), 5).pod)
     assert world.queue.get("default/a") is first
 
 
@@ -213,7 +213,7 @@ def test_gaining_a_nomination_frees_nothing_and_losing_it_before_deletion_is_tol
 def test_an_unreadable_pod_of_ours_is_tried_so_that_it_fails_with_its_problem(world: World) -> None:
     metadata = ObjectMeta(name="a", namespace="default", uid="default/a", resource_version="9")
     spoilt = UnreadablePod(metadata=metadata, node_name="", scheduler_name="vane", problem="spec: expected an object")
-    world.send("Pod", "ADDED", spoilt)
+    world.send("ADDED", spoilt)
     entity = world.queue.pop(0.0)
     assert entity is not None
     assert entity.problem == "spec: expected an object"
@@ -283,7 +283,7 @@ def test_an_assumed_pod_that_is_deleted_frees_its_place_at_once(world: World) ->
 def test_an_assumed_pod_about_to_be_deleted_frees_its_place_at_once(world: World) -> None:
     entity = world.assumed(make_pod("a", cpu="1"), "n1")
     deleting = versioned(make_pod("a"), 90, deletion_timestamp="2026-01-01T00:00:00Z")
-    assert world.send("Pod", "MODIFIED", deleting.pod) == ["AssignedPodDelete"]
+    assert world.send("MODIFIED", deleting.pod) == ["AssignedPodDelete"]
     assert world.gone == ["default/a"]
     assert world.queue.requeue_error(entity, 0.0)
     assert entity.pod.pod.metadata.deletion_timestamp is not None
@@ -302,9 +302,9 @@ def test_an_assumed_pod_keeps_its_place_through_other_updates(world: World) -> N
 def test_an_unreadable_bound_pod_comes_and_goes(world: World) -> None:
     metadata = ObjectMeta(name="a", namespace="default", uid="default/a", resource_version="9")
     spoilt = UnreadablePod(metadata=metadata, node_name="n1", scheduler_name="other", problem="spec: no")
-    assert world.send("Pod", "ADDED", spoilt) == ["AssignedPodAdd"]
+    assert world.send("ADDED", spoilt) == ["AssignedPodAdd"]
     assert world.cache.unreadable_pods == {"default/a": "spec: no"}
-    assert world.send("Pod", "DELETED", spoilt) == ["AssignedPodDelete"]
+    assert world.send("DELETED", spoilt) == ["AssignedPodDelete"]
     assert world.cache.unreadable_pods == {}
     assert_recount_agrees(world.cache)
 
@@ -366,7 +366,7 @@ def test_nothing_is_remembered_of_pods_that_are_gone(world: World) -> None:
         world.pod(make_pod(f"p{turn}", node="n1"))
         world.assumed(make_pod(f"q{turn}"), "n2")
         deleting = versioned(make_pod(f"q{turn}"), turn, deletion_timestamp="2026-01-01T00:00:00Z")
-        world.send("Pod", "MODIFIED", deleting.pod)
+        world.send("MODIFIED", deleting.pod)
     assert world.replaced("Pod", []) == ["AssignedPodDelete"] * 100
     assert (world.cache.pods(), pending_uids(world.queue)) == ([], [])
     assert vars(world.router)["_uid_of"] == {}

@@ -35,7 +35,7 @@ class World:
 
     def see(self, *pods: PodInfo, type_: str = "ADDED") -> None:
         for pod in pods:
-            self.router.changed("Pod", type_, pod.pod, 0.0)
+            self.router.changed(type_, pod.pod, 0.0)
 
     def slices(self) -> Iterator[bytes]:
         listing = PodListing(self.cache, self.queue)
