@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
-from scheduler.settings.kube_scheduler import KubeDocument, read_kube_scheduler
+from scheduler.settings.kube_scheduler import read_kube_scheduler
 from scheduler.settings.options import OPTIONS, Option, OptionType
 from scheduler.settings.prometheus import SERVERS, anchor
 from scheduler.settings.scheduler import API_VERSION as KUBE_API_VERSION
 from scheduler.settings.scheduler import KIND as KUBE_KIND
+from scheduler.settings.scheduler import SchedulerSettings
 from scheduler.settings.settings import Settings
 from scheduler.settings.sources import Source
 from scheduler.strict_yaml.composer import MAX_BYTES, compose
@@ -56,8 +57,8 @@ def _read(data: bytes, report: Report, folder: Path) -> list[Source]:
         read_plain(entries[name], scope).value if name in entries else None for name in ("kind", "apiVersion")
     )
     if (version, kind) == (KUBE_API_VERSION, KUBE_KIND):
-        found = read_kube_scheduler(root, scope)
-        return [Source({_SCHEDULER: found.scheduler}), _as_source(found)]
+        scheduler, others = read_kube_scheduler(root, scope)
+        return [Source({_SCHEDULER: scheduler}), _named(others, scheduler)]
     if (version, kind) != (API_VERSION, KIND):
         wanted = f"{KIND} of {API_VERSION} or {KUBE_KIND} of {KUBE_API_VERSION}"
         scope.problem(root, f"must be {wanted}, got apiVersion {version!r}, kind {kind!r}. Write {_HEAD}")
@@ -71,13 +72,13 @@ def _read(data: bytes, report: Report, folder: Path) -> list[Source]:
     anchor(source.values, _anchored, folder)
     if _SCHEDULER not in entries:
         return [source]
-    found = read_kube_scheduler(entries[_SCHEDULER], scope.inner(_SCHEDULER))
-    source.values[_SCHEDULER] = found.scheduler
-    for location in found.places:
+    scheduler, others = read_kube_scheduler(entries[_SCHEDULER], scope.inner(_SCHEDULER))
+    source.values[_SCHEDULER] = scheduler
+    for location in others.given:
         if location in document.places.values:
             told = f"stands in the block {_SCHEDULER} too. Write it once"
             source.problems.append(f"{document.places.of(location)}: {told}")
-    return [source, _as_source(found)]
+    return [source, _named(others, scheduler)]
 
 
 def field_names(location: Location) -> list[str]:
@@ -94,11 +95,11 @@ def _fields(model: Any) -> list[Any]:
     return list(getattr(model, "model_fields", {}).values())
 
 
-def _as_source(found: KubeDocument) -> Source:
-    """Return a source; the first profile's name is the schedulerName of who gave none."""
-    names = [profile.scheduler_name for profile in found.scheduler.profiles if profile.scheduler_name]
-    name = {"schedulerName": names[0]} if names else {}
-    return Source({**found.values, **name}, found.places)
+def _named(others: Source, scheduler: SchedulerSettings) -> Source:
+    """Add the first profile's name: it is the schedulerName of who gave none."""
+    names = [profile.scheduler_name for profile in scheduler.profiles if profile.scheduler_name]
+    others.values |= {"schedulerName": names[0]} if names else {}
+    return others
 
 
 def _check_spelling(source: Source) -> None:

@@ -5,8 +5,7 @@ Source: kube-scheduler v1.37 apis/config/v1/defaults.go and apis/config/validati
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from scheduler.settings.kube_profiles import VANES, read_percentage, read_profiles
 from scheduler.settings.kube_values import (
@@ -19,7 +18,7 @@ from scheduler.settings.kube_values import (
     read_whole,
 )
 from scheduler.settings.scheduler import API_VERSION, KIND, SchedulerSettings
-from scheduler.strict_yaml.document import Location
+from scheduler.settings.sources import Source
 from scheduler.strict_yaml.fields import Fields, Shape, expect, is_null, read_fields, read_list
 from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, is_broken
 from scheduler.strict_yaml.report import Scope, got
@@ -58,38 +57,19 @@ _DEFAULT_QPS: Final = 50
 _DEFAULT_BURST: Final = 100
 
 
-@dataclass(slots=True)
-class KubeDocument:
-    """What a KubeSchedulerConfiguration says; `values` are settings by their names in a VaneConfiguration.
+def read_kube_scheduler(node: YamlNode, scope: Scope) -> tuple[SchedulerSettings, Source]:
+    """Return what the document says of scheduling, and of other settings, by their names in a VaneConfiguration.
 
-    `places` has the place of each of them, with its path in the document.
+    What is wrong is left out and reported. What has no effect in Vane is checked all the same, and told in the notices
+    where it differs from what kube-scheduler does by default.
     """
-
-    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
-    values: dict[str, Any] = field(default_factory=dict)
-    places: dict[Location, str] = field(default_factory=dict)
-
-    def set(self, location: tuple[str, ...], value: object, place: str) -> None:
-        group = self.values
-        for name in location[:-1]:
-            group = group.setdefault(name, {})
-        group[location[-1]] = value
-        self.places[location] = place
-
-
-def read_kube_scheduler(node: YamlNode, scope: Scope) -> KubeDocument:
-    """Return the document; what is wrong is left out and reported.
-
-    What has no effect in Vane is checked all the same, and told in the notices where it differs from what
-    kube-scheduler does by default.
-    """
-    found = KubeDocument()
+    others = Source()
     if is_null(node):
         scope.problem(node, f"must be a mapping, {got(node)}. Write fields: {', '.join(DOCUMENT.fields)}")
-        return found
+        return SchedulerSettings(), others
     fields = read_fields(node, scope, DOCUMENT)
     if fields is None:
-        return found
+        return SchedulerSettings(), others
     expect(fields, "apiVersion", API_VERSION)
     expect(fields, "kind", KIND)
     profiles = read_profiles(fields.get("profiles"), scope.inner("profiles"))
@@ -99,11 +79,10 @@ def read_kube_scheduler(node: YamlNode, scope: Scope) -> KubeDocument:
         what = "HTTP extenders of kube-scheduler: not built yet. Drop them"
         scope.inner("extenders").problem(extenders or node, what)
     _check_without_effect(fields)
-    _read_leader_election(fields.get("leaderElection"), scope.inner("leaderElection"), found)
-    _read_client_connection(fields.get("clientConnection"), scope.inner("clientConnection"), found)
+    _read_leader_election(fields.get("leaderElection"), scope.inner("leaderElection"), others)
+    _read_client_connection(fields.get("clientConnection"), scope.inner("clientConnection"), others)
     notices = tuple(map(str, scope.report.warnings))
-    found.scheduler = SchedulerSettings(profiles, float(initial_s), float(longest_s), notices)
-    return found
+    return SchedulerSettings(profiles, float(initial_s), float(longest_s), notices), others
 
 
 def _backoff(fields: Fields) -> tuple[int, int]:
@@ -127,7 +106,7 @@ def _check_without_effect(fields: Fields) -> None:
         _notice(fields, "delayCacheUntilActive", "a standby watches as the leader does, to take over at once")
 
 
-def _read_leader_election(node: YamlNode | None, scope: Scope, found: KubeDocument) -> None:
+def _read_leader_election(node: YamlNode | None, scope: Scope, others: Source) -> None:
     """Add the settings; an empty name and 0s count as unset, as in kube-scheduler, where null is no duration."""
     fields = read_fields(node, scope, LEADER_ELECTION)
     if fields is None:
@@ -140,10 +119,10 @@ def _read_leader_election(node: YamlNode | None, scope: Scope, found: KubeDocume
         inner = scope.inner(name)
         given = read_data(value, inner).value
         if not is_broken(value) and given not in (("0s", "0") if name in _DURATIONS else ("",)):
-            found.set(("leaderElection", name), given, f"{inner.where(value)}: {inner.label}")
+            others.set(("leaderElection", name), given, f"{inner.where(value)}: {inner.label}")
 
 
-def _read_client_connection(node: YamlNode | None, scope: Scope, found: KubeDocument) -> None:
+def _read_client_connection(node: YamlNode | None, scope: Scope, others: Source) -> None:
     fields = read_fields(node, scope, CLIENT_CONNECTION)
     if fields is None:
         return
@@ -157,7 +136,7 @@ def _read_client_connection(node: YamlNode | None, scope: Scope, found: KubeDocu
     if kubeconfig is None or is_broken(kubeconfig):
         return
     if (given := read_data(kubeconfig, inner).value) != "":
-        found.set(("kubeconfig",), given, f"{inner.where(kubeconfig)}: {inner.label}")
+        others.set(("kubeconfig",), given, f"{inner.where(kubeconfig)}: {inner.label}")
 
 
 def _notice(fields: Fields, name: str, why: str) -> None:

@@ -33,12 +33,12 @@ class Source:
     places: Places = field(default_factory=Places)
     problems: list[str] = field(default_factory=list)
 
-    def set(self, option: Option, value: object, place: str) -> None:
+    def set(self, path: tuple[str, ...], value: object, place: str) -> None:
         group = self.values
-        for name in option.path[:-1]:
+        for name in path[:-1]:
             group = group.setdefault(name, {})
-        group[option.path[-1]] = value
-        self.given[option.path] = place
+        group[path[-1]] = value
+        self.given[path] = place
 
     def gives(self, location: Location) -> bool:
         return location in self.given or location in self.places.values
@@ -59,11 +59,12 @@ def from_flags(flags: Mapping[str, FlagValue]) -> Source:
     for option in OPTIONS:
         value = flags.get(option.flag)
         if value is not None:
-            source.set(option, _parse(option, value) if isinstance(value, str) else value, f"--{option.flag}")
+            source.set(option.path, _parse(option, value) if isinstance(value, str) else value, f"--{option.flag}")
     return source
 
 
 def from_environment(environ: Mapping[str, str]) -> Source:
+    """Return what variables say; one that is not known and looks like a slip is a problem."""
     source = Source()
     known = {option.variable: option for option in OPTIONS}
     for name in sorted(environ):
@@ -72,7 +73,7 @@ def from_environment(environ: Mapping[str, str]) -> Source:
             text = environ[name]
             separator = "\n" if option.type is OptionType.PAIRS else os.pathsep
             parts = [part for part in text.split(separator) if part]
-            source.set(option, parts if option.repeatable else _parse(option, text), name)
+            source.set(option.path, parts if option.repeatable else _parse(option, text), name)
         elif option is None and name.startswith("VANE_") and name != CONFIG_VARIABLE:
             near = closest(name, [*known, CONFIG_VARIABLE], _SLIP)
             if near and not _SERVICE_LINK.fullmatch(name):
