@@ -50,7 +50,7 @@ def read_whole(fields: Fields, name: str, least: int, greatest: int) -> int | No
     value = read_data(node, scope).value
     if type(value) is int and least <= value <= greatest:
         return value
-    upper = f"to {greatest}" if greatest < INT32 else "on"
+    upper = f"to {greatest}" if greatest < INT64 else "on"
     scope.problem(node, f"must be a whole number from {least} {upper}, {got(node)}. Write another, or drop it")
     return None
 

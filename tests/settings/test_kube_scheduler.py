@@ -159,6 +159,26 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
             "3:13: scheduler.rules: a setting of Vane's own, got 'rules'. Write it at the top of a Vane",
             id="a setting of Vane's own",
         ),
+        *(
+            pytest.param(f"scheduler: {{{text}}}\n", f"3:{column}: scheduler.{expected}", id=text)
+            for text, column, expected in [
+                ("clientConnection: {qps: true}", 37, "clientConnection.qps: must be a number, got 'true'. Write"),
+                ("clientConnection: {contentType: 5}", 45, "clientConnection.contentType: must be text, got 5. Write"),
+                ("enableProfiling: 1", 30, "enableProfiling: must be true or false, got 1. Write one of them, or"),
+                ("parallelism: true", 26, "parallelism: must be a whole number from 1 to 2147483647, got 'true'."),
+                ("parallelism: 4.5", 26, "parallelism: must be a whole number from 1 to 2147483647, got 4.5."),
+                (
+                    "leaderElection: {retryPeriod: ~}",
+                    43,
+                    "leaderElection.retryPeriod: must be a duration with units as",
+                ),
+                (
+                    "apiVersion: v2",
+                    25,
+                    "apiVersion: not known, got 'v2'. Write `apiVersion: kubescheduler.config.k8s.io/v1`",
+                ),
+            ]
+        ),
         pytest.param(
             "scheduler: {profile: []}\n",
             "3:13: scheduler: unknown field, got 'profile' (did you mean \"profiles\"?). Write one of: profiles,",

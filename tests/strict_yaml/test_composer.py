@@ -28,6 +28,7 @@ def problems(data: bytes) -> tuple[Problem, ...]:
         pytest.param(b"? [a]\n: 1\n", 1, 3, "a key that is no text", id="a list as key"),
         pytest.param(b"%YAML 3.0\n---\na: 1\n", 1, 1, "incompatible", id="another version"),
         pytest.param(b"a: !!python/object:os.system x\n", 1, 4, "a tag", id="python tag"),
+        pytest.param(b"a: &here 1\n", 1, 4, "an anchor, got '&here'", id="anchor"),
         pytest.param(b"a: *nowhere\n", 1, 4, "an alias, got '*nowhere'", id="undefined alias"),
         pytest.param(b"<<: {a: b}\n", 1, 1, "unknown field, got '<<'", id="merge key"),
         pytest.param(b"a: {b: c[5m]}\n", 1, 9, "brackets, braces or commas in quotes", id="promql in braces"),
