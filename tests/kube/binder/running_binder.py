@@ -53,7 +53,7 @@ class Running:
         )
         self._numbers = count(1)
         self.binder.start(clusters)
-        assert self.binder.drain(30.0)  # it is up, so deadlines of tests don't count its start
+        assert self.binder.drain(60.0)  # it is up, so deadlines of tests don't count its start
 
     def lead_for(self, seconds: float, ends_s: float = 60.0) -> None:
         """Let binds begin for so long from now on, and the process live for `ends_s`."""
@@ -96,4 +96,4 @@ class Running:
         return results[0]
 
     def drain(self) -> None:
-        assert self.binder.drain(10.0)
+        assert self.binder.drain(60.0)
