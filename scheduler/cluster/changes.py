@@ -1,4 +1,4 @@
-"""Changes: which events the difference between two versions of an object amounts to.
+"""Which cluster events the difference between two versions of an object makes.
 
 Source: kube-scheduler v1.37 framework/events.go (behaviour).
 """

@@ -1,4 +1,4 @@
-"""Which API server, as whom: kubeconfig files and the service account, read through the `kubernetes` package."""
+"""Which API server to use, and as whom: kubeconfig files and the service account, read by the `kubernetes` package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the API server is and how to trust it: plain data that both processes turn into connections."""
+"""The API server's address and TLS settings: plain data that both processes turn into connections."""
 
 from __future__ import annotations
 

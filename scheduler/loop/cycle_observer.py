@@ -1,4 +1,4 @@
-"""Timing of the cycle: the core laps, the clock is read here."""
+"""CycleObserver: times the cycle. The core calls it at each lap; the clock is read here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows when a Pod does not get a node: its place in the queue, its condition, its Event."""
+"""FailureHandler: what follows when a Pod gets no node. Its place in the queue, its condition, its Event."""
 
 from __future__ import annotations
 

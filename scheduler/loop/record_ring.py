@@ -1,4 +1,4 @@
-"""The last decisions, in memory."""
+"""RecordRing: the records of the last decisions, in memory."""
 
 from __future__ import annotations
 

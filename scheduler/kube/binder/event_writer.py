@@ -1,4 +1,4 @@
-"""The Events that the binder process writes, behind a bounded queue: they may be lost, they never hold a bind up."""
+"""EventWriter: writes Events from a bounded queue. They may be lost; they never hold up a bind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_QUEUED = 10_000
 N_WRITERS = 16
 
 N_BESIDE_BINDS = 4
-"""So many write while binds wait for their turn: an API server that is busy is to bind first, Events can come after."""
+"""How many write while binds wait for their turn: a busy API server should bind first, Events can come after."""
 
 _MAX_TRIES = 12
 _SLEEP_S = 10.0

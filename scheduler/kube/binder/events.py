@@ -1,4 +1,4 @@
-"""The bodies that are written to the API server: bindings, Events and the PodScheduled condition.
+"""The request bodies that are written to the API server: bindings, Events and conditions of Pods.
 
 Pure functions; every field is kube-scheduler 1.37's (client-go tools/events, pkg/scheduler/schedule_one.go).
 """

@@ -1,4 +1,4 @@
-"""What keeps the binder process from writing once the lease may have passed to another replica."""
+"""Fence: keeps the binder process from writing once another replica may hold the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What plugins ask to have written: annotations and nominations of Pods, fields of other objects."""
+"""Patches that plugins ask for: annotations and nominations of Pods, fields of other objects."""
 
 from __future__ import annotations
 

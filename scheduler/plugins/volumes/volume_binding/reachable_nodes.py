@@ -1,7 +1,7 @@
-"""From which nodes a volume or a pool of storage can be used, as a value, and the rows of such values.
+"""From which nodes a volume or a storage pool can be used: a Reach, as a value, and ReachableRows, the rows of each.
 
-Thousands of volumes share few of these values, or name one node each; either way their rows are found once and
-kept while the labels that they name stand.
+Thousands of volumes share a few of these values, or name one node each; either way their rows are found once, and again
+only when a node gets or loses a label that they name.
 
 Source: k8s.io/component-helpers storage/volume CheckNodeAffinity, kubernetes pkg/apis/core/v1/helper
 MatchTopologySelectorTerms and kube-scheduler v1.37 volumebinding/binder.go nodeHasAccess (behaviour).

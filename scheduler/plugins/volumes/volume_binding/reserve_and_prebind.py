@@ -1,4 +1,4 @@
-"""What is bound for a Pod on its node: how volumes and claims change by it, and whether that is done.
+"""Reserve and PreBind: how volumes and claims change when a Pod gets its node, and whether they have been bound.
 
 Source: kube-scheduler v1.37 volumebinding/binder.go AssumePodVolumes, bindAPIUpdate and checkBindings, and
 k8s.io/component-helpers storage/volume GetBindVolumeToClaim (behaviour).
@@ -37,7 +37,7 @@ _CLAIM = "PersistentVolumeClaim"
 class AssumedVolumes:
     """Claims with the volumes they get, and claims to make volumes for, all as they will be.
 
-    `changed` are those that are not so yet.
+    `changed` are those that the API server does not show like this yet.
     """
 
     static: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
@@ -46,7 +46,7 @@ class AssumedVolumes:
 
 
 def choose(binding: PodVolumes, node_name: str) -> AssumedVolumes:
-    """Return what binding all of it on a node comes to."""
+    """Return the volumes and claims as they will be once all of it is bound for this node."""
     static = tuple((claim, _bound_to(claim, volume)) for claim, volume in binding.static)
     provision = tuple(_selected(claim, node_name) for claim in binding.provision)
     changed_volumes = (new for (_, new), (_, old) in zip(static, binding.static, strict=True) if new is not old)
@@ -108,7 +108,7 @@ def _bound_to(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persist
 
 
 def _selected(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """Return the claim as it has its node; the same object if it has already."""
+    """Return the claim with its node selected; the same object if it is already."""
     annotations = claim.metadata.annotations or {}
     if annotations.get(SELECTED_NODE) == node_name:
         return claim
@@ -133,7 +133,7 @@ def _only(annotations: dict[str, str] | None, name: str) -> dict[str, str]:
 
 
 def _awaited_static(claim: PersistentVolumeClaim, volume: PersistentVolume, node: Node, api: ApiView) -> set[ObjectKey]:
-    """Return who is waited for until a claim is bound to the volume chosen for it."""
+    """Return the objects to wait for until a claim is bound to the volume chosen for it."""
     there = api.get(PersistentVolume, volume.metadata.name)
     if there is None:
         raise NotComingError(f'failed to check binding: persistentvolumes "{volume.metadata.name}" not found')
@@ -145,7 +145,7 @@ def _awaited_static(claim: PersistentVolumeClaim, volume: PersistentVolume, node
 
 
 def _awaited_provision(claim: PersistentVolumeClaim, node: Node, api: ApiView) -> set[ObjectKey]:
-    """Return who is waited for until a claim is bound to a volume made for it."""
+    """Return the objects to wait for until a claim is bound to a volume made for it."""
     name = claim.metadata.name
     current = _current(claim, api, "failed to check provisioning pvc")
     if not current.metadata.annotations:
