@@ -74,9 +74,9 @@ def test_the_highest_total_wins_and_parts_add_up() -> None:
 
 
 def test_a_contribution_is_rounded_to_thousandths_once() -> None:
-    decision = decide(make_pod(), snapshot_of(NODES), profile(Fixed([100 / 3, 0, 0, 0], weight=0.7)))
+    decision = decide(make_pod(), snapshot_of(NODES), profile(Fixed([100 / 3, 200 / 3, 0, 0], weight=0.7)))
 
-    assert decision.total.tolist() == [23_333, 0, 0, 0]
+    assert decision.total.tolist() == [23_333, 46_667, 0, 0]
 
 
 @given(

@@ -1,0 +1,395 @@
+"""Faults that somebody might make: a limit off by one, a missing undo, a stale key, a check that is dropped."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_MODEL = (
+    Mutant(
+        bug="amounts are rounded down, not up",
+        path="model/requests.py",
+        old="return max(-_LIMIT, min(_LIMIT, -(-nano // unit)))",
+        new="return max(-_LIMIT, min(_LIMIT, nano // unit))",
+        tests=("model/test_requests.py", "model/test_quantity.py"),
+    ),
+    Mutant(
+        bug="a sidecar that runs already is left out of what a later init container needs",
+        path="model/requests.py",
+        old="            _add(own, sidecars)\n",
+        new="",
+        tests=("model/test_requests.py",),
+    ),
+    Mutant(
+        bug="Ki counts as 1000",
+        path="model/quantity.py",
+        old="Fraction(1024**power)",
+        new="Fraction(1000**power)",
+        tests=("model/test_quantity.py",),
+    ),
+    Mutant(
+        bug="a trial that ends leaves the Pods of a row in another order",
+        path="model/snapshot.py",
+        old="                self._state.pods[row] = pods\n",
+        new="                self._state.pods.setdefault(row, pods)\n",
+        tests=("model/test_snapshot.py", "contracts/test_sequences.py"),
+    ),
+    Mutant(
+        bug="a resource that a Pod on trial brought stays in the columns",
+        path="model/snapshot.py",
+        old="        self._state.nodes.forget_resources(self._n_resources)\n",
+        new="",
+        tests=("model/test_snapshot.py", "contracts/test_sequences.py"),
+    ),
+    Mutant(
+        bug="columns by row are served although a resource has come or nodes were laid out anew",
+        path="model/row_memo.py",
+        old="entry is None or entry.shape != shape else",
+        new="entry is None else",
+        tests=("model/test_row_memo.py",),
+    ),
+    Mutant(
+        bug="a kept result is served for other sources than it was made from",
+        path="model/memo.py",
+        old="all(map(is_, known, sources))",
+        new="any(map(is_, known, sources))",
+        tests=("model/test_memo.py",),
+    ),
+)
+
+_CLUSTER = (
+    Mutant(
+        bug="backoff doubles once too early",
+        path="cluster/backoff.py",
+        old="min(count - 1, _MAX_DOUBLINGS)",
+        new="min(count, _MAX_DOUBLINGS)",
+        tests=("cluster/test_queue.py",),
+    ),
+    Mutant(
+        bug="a Pod comes back within the second in which its backoff ends",
+        path="cluster/backoff.py",
+        old="return self.expiry_s(entity) >= math.floor(now_s)",
+        new="return self.expiry_s(entity) > math.floor(now_s)",
+        tests=("cluster/test_queue.py",),
+    ),
+    Mutant(
+        bug="a failed Pod is popped early, before its backoff is over",
+        path="cluster/backoff.py",
+        old="        return self._refused.pop()\n",
+        new="        return self._refused.pop() or self._failed.pop()\n",
+        tests=("cluster/test_queue.py",),
+    ),
+    Mutant(
+        bug="events that came while a Pod was tried are forgotten",
+        path="cluster/queue.py",
+        old="            events = self._in_flight.events_since(attempt)\n",
+        new="            events = attempt.own\n",
+        tests=("cluster/test_queue_events.py",),
+    ),
+    Mutant(
+        bug="one event too many is forgotten when an attempt ends",
+        path="cluster/inflight.py",
+        old="self._events[0][0] <= oldest.started",
+        new="self._events[0][0] <= oldest.started + 1",
+        tests=("cluster/test_queue_events.py", "cluster/test_queue_machine.py"),
+    ),
+    Mutant(
+        bug="Pods that a rule has freed sit out their backoff",
+        path="cluster/queue.py",
+        old="            self._end_backoff(event, now_s)\n",
+        new="            pass\n",
+        tests=("cluster/test_queue_events.py",),
+    ),
+    Mutant(
+        bug="more Pods come back within one second than may",
+        path="cluster/spread.py",
+        old="now_s - self._released_s[0] < 1",
+        new="now_s - self._released_s[0] <= 0",
+        tests=("cluster/test_queue_events.py",),
+    ),
+    Mutant(
+        bug="forget takes a confirmed Pod off its node",
+        path="cluster/cache.py",
+        old="        if known is None or not known.is_assumed:\n",
+        new="        if known is None:\n",
+        tests=("cluster/test_cache.py", "cluster/test_cache_machine.py"),
+    ),
+    Mutant(
+        bug="a Pod whose labels change keeps its old labels in the indexes",
+        path="cluster/cache.py",
+        old="        and old.labels == new.labels\n",
+        new="",
+        tests=("cluster/test_cache.py", "cluster/test_cache_machine.py", "contracts/test_sequences.py"),
+    ),
+    Mutant(
+        bug="an assumed Pod stays nominated and counts twice",
+        path="cluster/cache.py",
+        old="        self.nominator.remove(pod.uid)\n",
+        new="",
+        tests=("cluster/test_cache.py",),
+    ),
+    Mutant(
+        bug="taking an assumption back brings the object as it is assumed, not as it was shown",
+        path="cluster/assumed.py",
+        old="        shown = self._known[key][0] if key in self._known else there\n",
+        new="        shown = there\n",
+        tests=("cluster/test_assumed.py",),
+    ),
+)
+
+_KUBE = (
+    Mutant(
+        bug="a bind may begin at the very deadline of the lease",
+        path="kube/binder/fence.py",
+        old="return self._clock() >= self.not_after",
+        new="return self._clock() >= self._ends_at",
+        tests=("kube/binder/test_fence.py",),
+    ),
+    Mutant(
+        bug="a timer that was armed late is left as it is",
+        path="kube/binder/fence.py",
+        old="if self._timer.left_s() + self._clock() <= term.ends_at + _LATE_S:",
+        new="if self._timer.left_s() > 0:",
+        tests=("kube/binder/test_fence.py",),
+    ),
+    Mutant(
+        bug="the third of an Event is written as well",
+        path="kube/binder/event_series.py",
+        old="return None if record.is_series else repeated",
+        new="return None if record.count > 2 else repeated",
+        tests=("kube/binder/test_events.py",),
+    ),
+    Mutant(
+        bug="the end of a quiet series is never written",
+        path="kube/binder/event_series.py",
+        old="if (record := self._records.pop(key)).is_series]",
+        new="if not (record := self._records.pop(key)).is_series]",
+        tests=("kube/binder/test_events.py",),
+    ),
+    Mutant(
+        bug="a lease that is renewed counts from the first sight of it",
+        path="kube/election/standby.py",
+        old="        if lease is not None and not lease.is_same_as(self._lease):\n",
+        new="        if lease is not None and self._lease is None:\n",
+        tests=("kube/election/test_standby.py",),
+    ),
+    Mutant(
+        bug="a term counts from the answer to a renewal, not from its request",
+        path="kube/election/elector.py",
+        old="        started_s = self._clock()\n        try:\n            renewed = self._client.renew(",
+        new="        started_s = self._clock() + 0.4\n        try:\n            renewed = self._client.renew(",
+        tests=("kube/election/test_elector.py", "kube/election/test_elector_faults.py"),
+    ),
+    Mutant(
+        bug="an answer that comes after the term has ended makes it longer",
+        path="kube/election/leadership.py",
+        old="or self._clock() >= limit_s:",
+        new="or self._clock() >= until.ends_at:",
+        tests=("kube/election/test_elector.py", "kube/election/test_elector_faults.py"),
+    ),
+    Mutant(
+        bug="a server that asks to wait is asked before its time",
+        path="kube/binder/retry.py",
+        old="return min(retry_after_s or 1.0, _LONGEST_TOLD_S) * (1.0 + _JITTER * self._chance.random())",
+        new="return min(retry_after_s or 1.0, _LONGEST_TOLD_S) * self._chance.random()",
+        tests=("kube/binder/test_client.py",),
+    ),
+)
+
+_LOOP = (
+    Mutant(
+        bug="a bind that fails leaves its Pod assumed",
+        path="loop/binding/cycle.py",
+        old="        forgotten = self._cache.forget(uid)\n",
+        new="        forgotten = None\n",
+        tests=("loop",),
+    ),
+    Mutant(
+        bug="what Reserve did is not undone when a bind fails",
+        path="loop/binding/cycle.py",
+        old="        self._runner.unreserve(placement)\n",
+        new="",
+        tests=("loop",),
+    ),
+    Mutant(
+        bug="nobody hears of the room that a failed bind leaves",
+        path="loop/binding/cycle.py",
+        old="            self._queue.on_event(pod_deleted(forgotten), now_s)\n",
+        new="            pass\n",
+        tests=("loop",),
+    ),
+    Mutant(
+        bug="a Pod is let in again before the last of its victims was told to go",
+        path="loop/preemptions.py",
+        old="len(requests) - 1)",
+        new="len(requests) - 2)",
+        tests=("loop/test_preemptions.py",),
+    ),
+    Mutant(
+        bug="victims that leave already are told again",
+        path="loop/preemptions.py",
+        old="            if victim.pod.metadata.deletion_timestamp is not None:\n                continue\n",
+        new="",
+        tests=("loop/test_preemptions.py",),
+    ),
+    Mutant(
+        bug="a Pod that is bound already is scheduled again",
+        path="loop/failure.py",
+        old="        elif not self._cache.is_placed(pod.uid):\n",
+        new="        elif True:\n",
+        tests=("loop",),
+    ),
+)
+
+_PLUGINS = (
+    Mutant(
+        bug="a Pod that fills a node exactly finds no room",
+        path="plugins/node_resources_fit.py",
+        old="short = allocatable - nodes.requested[index][rows] < amount",
+        new="short = allocatable - nodes.requested[index][rows] <= amount",
+        tests=("plugins/test_node_resources.py", "conformance/test_vectors.py"),
+    ),
+    Mutant(
+        bug="one Pod more than allowed fits on a node",
+        path="plugins/node_resources_fit.py",
+        old="crowded = nodes.n_pods[rows] >= nodes.allocatable[pods][rows]",
+        new="crowded = nodes.n_pods[rows] > nodes.allocatable[pods][rows]",
+        tests=("plugins/test_node_resources.py", "conformance/test_vectors.py"),
+    ),
+    Mutant(
+        bug="a toleration without a key covers every value",
+        path="plugins/shared/eligible_nodes.py",
+        old="        return toleration.value == taint.value\n",
+        new="        return not toleration.key or toleration.value == taint.value\n",
+        tests=("plugins/test_taints.py", "conformance/test_vectors.py"),
+    ),
+    Mutant(
+        bug="the fullest domain scores 0, however little it differs",
+        path="plugins/pod_topology_spread/plugin.py",
+        old="MAX_NODE_SCORE * (most + least - raw) // most",
+        new="MAX_NODE_SCORE * (most - raw) // most",
+        tests=("plugins/pod_topology_spread", "conformance/test_vectors.py"),
+    ),
+    Mutant(
+        bug="a Pod that is one too many for the skew is let in",
+        path="plugins/pod_topology_spread/plugin.py",
+        old="        skews: IntArray = counts + (int(self.matches_itself) - fewest)\n",
+        new="        skews: IntArray = counts - fewest\n",
+        tests=("plugins/pod_topology_spread", "conformance/test_vectors.py"),
+    ),
+    Mutant(
+        bug="Pods of the same priority are preempted",
+        path="plugins/default_preemption/plugin.py",
+        old="if one.priority < priority]",
+        new="if one.priority <= priority]",
+        tests=("plugins/default_preemption", "conformance/test_vectors.py"),
+    ),
+    Mutant(
+        bug="a budget that allows one disruption more is not reached",
+        path="plugins/default_preemption/disruption_budgets.py",
+        old="            if n_left < 0:\n",
+        new="            if n_left < -1:\n",
+        tests=("plugins/default_preemption", "conformance/test_vectors.py"),
+    ),
+)
+
+_RULES = (
+    Mutant(
+        bug="a rule may weigh its share of all with itself counted twice",
+        path="decision/share_cap.py",
+        old="_capped(weight, share, whole - weight)",
+        new="_capped(weight, share, whole)",
+        tests=("decision/test_share_cap.py",),
+    ),
+    Mutant(
+        bug="a Pod that does not run yet counts for ever",
+        path="rules/pending_load.py",
+        old="            return SHARES if self.as_of_s < bound_s + NOT_RUNNING_S else 0\n",
+        new="            return SHARES\n",
+        tests=("rules/test_pending_load.py",),
+    ),
+    Mutant(
+        bug="a Pod that leaves takes its pending load twice",
+        path="rules/pending_load.py",
+        old="        self._add(before, row, -1)\n        self._add(pod, row, 1)\n",
+        new="        self._add(pod, row, 1)\n",
+        tests=("rules/test_pending_load.py",),
+    ),
+    Mutant(
+        bug="sums of the pending load outlive the samples they were made for",
+        path="rules/pending_load.py",
+        old="        if known is not question or sums is None:\n",
+        new="        if sums is None:\n",
+        tests=("rules/test_pending_load.py",),
+    ),
+)
+
+_DECISION = (
+    Mutant(
+        bug="among equal nodes the first one is taken",
+        path="decision/score_phase.py",
+        old="    return int(best[np.argmin(lots)]), best\n",
+        new="    return int(best[0]), best\n",
+        tests=("decision/test_decide.py",),
+    ),
+    Mutant(
+        bug="scores with fractions are cut off, not rounded",
+        path="decision/score_phase.py",
+        old="np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)",
+        new="(values * (THOUSANDTHS * weight)).astype(np.int64)",
+        tests=("decision/test_decide.py", "decision/test_record.py"),
+    ),
+    Mutant(
+        bug="a Pod goes to the node it was promised though it fits there no more",
+        path="decision/filter_phase.py",
+        old="if nominee is not None and standing[nominee] and _passes(run, nominee, found):",
+        new="if nominee is not None and standing[nominee]:",
+        tests=("decision/test_decide.py",),
+    ),
+    Mutant(
+        bug="a victim that need not go is not put back",
+        path="decision/dry_run.py",
+        old="            emptying.move(turn, too_many, -1)\n",
+        new="",
+        tests=("decision/test_dry_run.py", "plugins/default_preemption"),
+    ),
+)
+
+_SIGNALS = (
+    Mutant(
+        bug="a rule that has tripped is clear again at once",
+        path="signals/columns/trips.py",
+        old="            tripped |= before & (sign * values > sign * clear)\n",
+        new="            tripped |= before & (sign * values > sign * limit)\n",
+        tests=("signals/columns/test_trips.py",),
+    ),
+    Mutant(
+        bug="a valve opens at its share, not beyond",
+        path="signals/columns/trips.py",
+        old="n_refused > limits.valve * n_nodes",
+        new="n_refused >= limits.valve * n_nodes",
+        tests=("signals/columns/test_trips.py",),
+    ),
+    Mutant(
+        bug="an answer that comes late displaces a newer one",
+        path="signals/columns/store.py",
+        old="answer.evaluated_at_s < before.answer.evaluated_at_s:",
+        new="answer.evaluated_at_s < 0.0:",
+        tests=("signals/columns/test_store.py",),
+    ),
+    Mutant(
+        bug="a rule set that is the same but for a rule forgets the trips of all",
+        path="signals/columns/store.py",
+        old="                    bits = old.trips.get(rule.name) if is_same else None\n",
+        new="                    bits = None\n",
+        tests=("signals/columns/test_store.py",),
+    ),
+    Mutant(
+        bug="a server that is down is asked by all signals once a pause is over",
+        path="signals/asking/breaker.py",
+        old="            self._is_trying = True\n",
+        new="",
+        tests=("signals/asking/test_breaker.py",),
+    ),
+)
+
+MUTANTS = (*_MODEL, *_CLUSTER, *_KUBE, *_LOOP, *_PLUGINS, *_RULES, *_DECISION, *_SIGNALS)
