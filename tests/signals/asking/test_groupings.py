@@ -184,22 +184,6 @@ def test_what_an_answer_is_expected_to_cover_and_did(
     assert grouping.n_nodes(answer, 7) == n_nodes
 
 
-@pytest.mark.parametrize(
-    ("signal", "found", "fields"),
-    [
-        (CPU, [({"node": "b"}, "2")], {"values": np.array([np.nan, 2.0, np.nan]).tobytes(), "identity_generation": 1}),
-        (ZONE, [({"zone": "z1"}, "2"), ({"zone": "z2"}, "NaN")], {"by_label": {"z1": 2.0}}),
-        (BURN, [({}, "2")], {"value": 2.0}),
-        (BURN, [], {}),
-    ],
-)
-def test_values_of_one_key_cross_in_the_form_of_their_kind(
-    signal: Signal, found: list[tuple[Mapping[str, str], str]], fields: dict[str, Any]
-) -> None:
-    ingested = ingest(signal, series(*found), RESOLVER)
-    assert ingested.keys.packed(ingested.values) == fields
-
-
 def test_every_kind_has_a_grouping() -> None:
     groupings = {type(grouping_of(signal)) for signal in (CPU, ZONE, BURN, GPU, P99, RTT)}
     assert len(groupings) == len(ByKind)
@@ -209,14 +193,3 @@ def test_every_kind_has_a_grouping() -> None:
 def test_a_signal_that_does_not_say_what_names_its_keys_is_a_fault(kind: ByKind) -> None:
     with pytest.raises(ValueError, match="does not say by which labels"):
         grouping_of(Signal("s", "x", by=kind))
-
-
-def test_keys_meet_those_of_another_answer() -> None:
-    grouping = grouping_of(ZONE)
-    first, second = (grouping.keys(series(*(({"zone": z}, "1") for z in zones)), RESOLVER)[0] for zones in ("ab", "bc"))
-    assert second.positions_in(first).tolist() == [1, -1]
-    few, _ = coded(series(card("b", "x", "1")), RESOLVER)
-    many, _ = coded(series(card("a", "w", "1"), card("b", "x", "1")), RESOLVER)
-    assert many.positions_in(few).tolist() == [-1, 0]
-    assert few.positions_in(coded([], RESOLVER)[0]).tolist() == [-1]
-    assert few.positions_in(first).tolist() == [-1]
