@@ -146,14 +146,20 @@ def test_a_connection_is_kept_until_it_is_retired() -> None:
 
 
 def test_one_that_the_server_has_closed_is_not_used_again() -> None:
+    closed = threading.Event()
+
     def serve_once(connection: socket.socket) -> None:
         connection.recv(1 << 16)
         connection.sendall(OK)
+        connection.shutdown(socket.SHUT_RDWR)
+        closed.set()
 
     async def run(port: int) -> None:
         connections = ConnectionPool(Endpoint(host=f"http://127.0.0.1:{port}"), None)
         for _ in range(3):
             assert (await ask(connections)).body == b"hi"
+            assert await asyncio.to_thread(closed.wait, 30.0)
+            closed.clear()
             await asyncio.sleep(0.05)
 
     with serving(serve_once) as port:
@@ -181,7 +187,7 @@ def test_a_response_that_does_not_come_closes_the_connection() -> None:
 
     with serving(hang) as port:
         asyncio.run(run(port))
-        assert ended.wait(5.0)
+        assert ended.wait(30.0)
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:

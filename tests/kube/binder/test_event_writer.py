@@ -23,7 +23,7 @@ def event(number: int) -> EventRequest:
 
 
 async def until(done: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10.0):
+    async with asyncio.timeout(60.0):
         while not done():
             await asyncio.sleep(0.01)
 
