@@ -32,7 +32,7 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PodMatch:
     """Pods for which all clauses hold.
 
     `is_alive` leaves out those that are being deleted, `below` those whose priority is not lower.
@@ -51,14 +51,14 @@ class Match:
 
 
 class _Group:
-    """Placed Pods that every Match must treat alike, and the columns that count them."""
+    """Placed Pods that every PodMatch must treat alike, and the columns that count them."""
 
     __slots__ = ("columns", "rows", "sample")
 
     def __init__(self, sample: PodInfo) -> None:
         self.sample = sample
         self.rows: dict[int, int] = {}
-        self.columns: dict[Match, _Column] = {}
+        self.columns: dict[PodMatch, _Column] = {}
 
 
 class _Column:
@@ -88,10 +88,10 @@ _Place = tuple[str | None, tuple[str, str] | None]
 
 
 class MatchingPods(Index):
-    """A column of counts for each Match asked for.
+    """A column of counts for each PodMatch asked for.
 
-    Pods of one namespace and priority with the same labels are one group, for which each Match is decided once: a Pod
-    of a known group that comes or goes costs one addition per column that counts it. The first question about a Match
+    Pods of one namespace and priority with the same labels are one group, for which each match is decided once: a Pod
+    of a known group that comes or goes costs one addition per column that counts it. The first question about a PodMatch
     looks at the groups that have one of its labels, later ones at nothing.
     """
 
@@ -99,8 +99,8 @@ class MatchingPods(Index):
         self._capacity = capacity
         self._groups: dict[_Likeness, _Group] = {}
         self._groups_at: dict[_Place, dict[_Likeness, _Group]] = {}
-        self._columns: dict[Match, _Column] = {}
-        self._columns_at: dict[_Place, dict[Match, _Column]] = {}
+        self._columns: dict[PodMatch, _Column] = {}
+        self._columns_at: dict[_Place, dict[PodMatch, _Column]] = {}
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
         likeness = _likeness(pod)
@@ -124,17 +124,17 @@ class MatchingPods(Index):
             for place in _places_of_group(likeness):
                 _take_out(self._groups_at, place, likeness)
 
-    def on_rows(self, match: Match, n_rows: int) -> IntArray:
+    def on_rows(self, match: PodMatch, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): the Pods on each row that match. Not to be kept: it changes as Pods come and go."""
         column = self._asked(match)
         column.widen(n_rows)
         return read_only(column.counts[:n_rows])
 
-    def version_of(self, match: Match) -> object:
+    def version_of(self, match: PodMatch) -> object:
         """Return an object that is another one whenever a Pod that matches has come or gone."""
         return self._asked(match).version
 
-    def _asked(self, match: Match) -> _Column:
+    def _asked(self, match: PodMatch) -> _Column:
         column = self._columns.pop(match, None)
         if column is None:
             column = self._learned(match)
@@ -153,7 +153,7 @@ class MatchingPods(Index):
                     group.columns[match] = column
         return group
 
-    def _learned(self, match: Match) -> _Column:
+    def _learned(self, match: PodMatch) -> _Column:
         """Return a new column, with the Pods that are there."""
         column = _Column()
         for place in _places_of_match(match):
@@ -165,7 +165,7 @@ class MatchingPods(Index):
                         column.add(row, n)
         return column
 
-    def _forget(self, match: Match) -> None:
+    def _forget(self, match: PodMatch) -> None:
         del self._columns[match]
         for place in _places_of_match(match):
             _take_out(self._columns_at, place, match)
@@ -174,7 +174,7 @@ class MatchingPods(Index):
 
 
 def _likeness(pod: PodInfo) -> _Likeness:
-    """Return all that a Match may ask about a Pod."""
+    """Return all that a PodMatch may ask about a Pod."""
     is_leaving = pod.pod.metadata.deletion_timestamp is not None
     return pod.namespace, frozenset(pod.labels.items()), is_leaving, pod.priority
 
@@ -187,7 +187,7 @@ def _places_of_group(likeness: _Likeness) -> Iterator[_Place]:
             yield here, label
 
 
-def _places_of_match(match: Match) -> list[_Place]:
+def _places_of_match(match: PodMatch) -> list[_Place]:
     """Return the places where to look for all groups that can match; each of them is at one of these at most."""
     named = [clause.namespaces for clause in match.clauses if clause.namespaces is not None]
     namespaces: Sequence[str | None] = sorted(frozenset.intersection(*named)) if named else (None,)

@@ -15,8 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from scheduler.framework.events import ClusterEvent, Resource
-from scheduler.framework.matching_pods import Clause, MatchingPods
-from scheduler.framework.matching_pods import Match as PodMatch
+from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.keyed import KeyedColumn
 from scheduler.model.memo import Memo

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.framework.matching_pods import Clause, Match, MatchingPods
+from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
 from scheduler.model.pods import PodInfo
 from scheduler.model.selectors import EVERYTHING, NOTHING, Selector, SelectorTerm, selector_of_set
 from tests.builders import make_pod, pod_of
@@ -43,22 +43,22 @@ PLACED = ((A, 0), (B, 0), (C, 2), (leaving(A), 1))
 @pytest.mark.parametrize(
     ("match", "expected"),
     [
-        pytest.param(Match((within(WEB, "x"),)), [1, 1, 0], id="one namespace"),
-        pytest.param(Match((within(WEB, "x"),), is_alive=True), [1, 0, 0], id="without those being deleted"),
-        pytest.param(Match((within(WEB),)), [1, 1, 1], id="all namespaces"),
-        pytest.param(Match((within(WEB, "x", "y"),)), [1, 1, 1], id="several namespaces"),
-        pytest.param(Match((within(EVERYTHING, "x"),)), [2, 1, 0], id="every Pod of a namespace"),
-        pytest.param(Match((within(NOTHING),)), [0, 0, 0], id="nothing"),
-        pytest.param(Match((within(NOT_WEB),)), [1, 0, 0], id="by what a Pod lacks"),
-        pytest.param(Match((within(WEB), within(TIERED, "y"))), [0, 0, 1], id="all clauses hold"),
+        pytest.param(PodMatch((within(WEB, "x"),)), [1, 1, 0], id="one namespace"),
+        pytest.param(PodMatch((within(WEB, "x"),), is_alive=True), [1, 0, 0], id="without those being deleted"),
+        pytest.param(PodMatch((within(WEB),)), [1, 1, 1], id="all namespaces"),
+        pytest.param(PodMatch((within(WEB, "x", "y"),)), [1, 1, 1], id="several namespaces"),
+        pytest.param(PodMatch((within(EVERYTHING, "x"),)), [2, 1, 0], id="every Pod of a namespace"),
+        pytest.param(PodMatch((within(NOTHING),)), [0, 0, 0], id="nothing"),
+        pytest.param(PodMatch((within(NOT_WEB),)), [1, 0, 0], id="by what a Pod lacks"),
+        pytest.param(PodMatch((within(WEB), within(TIERED, "y"))), [0, 0, 1], id="all clauses hold"),
         pytest.param(
-            Match((within(WEB, "x"), within(WEB, "y"))), [0, 0, 0], id="clauses without a namespace in common"
+            PodMatch((within(WEB, "x"), within(WEB, "y"))), [0, 0, 0], id="clauses without a namespace in common"
         ),
-        pytest.param(Match((within(WEB, "z"),)), [0, 0, 0], id="a namespace without Pods"),
-        pytest.param(Match(()), [2, 1, 1], id="no clause holds for all"),
+        pytest.param(PodMatch((within(WEB, "z"),)), [0, 0, 0], id="a namespace without Pods"),
+        pytest.param(PodMatch(()), [2, 1, 1], id="no clause holds for all"),
     ],
 )
-def test_counts_the_same_whether_asked_before_or_after_the_pods_came(match: Match, expected: list[int]) -> None:
+def test_counts_the_same_whether_asked_before_or_after_the_pods_came(match: PodMatch, expected: list[int]) -> None:
     before = counting()
     before.on_rows(match, N_ROWS)
     for pod, row in PLACED:
@@ -70,7 +70,7 @@ def test_counts_the_same_whether_asked_before_or_after_the_pods_came(match: Matc
 
 def test_a_pod_that_leaves_counts_no_more() -> None:
     index = counting(*PLACED)
-    match = Match((within(WEB, "x"),))
+    match = PodMatch((within(WEB, "x"),))
     index.on_rows(match, N_ROWS)
 
     index.remove_pod(A, 0)
@@ -79,11 +79,11 @@ def test_a_pod_that_leaves_counts_no_more() -> None:
 
 
 def test_rows_that_no_pod_ever_reached_count_zero() -> None:
-    assert counting((A, 1)).on_rows(Match((within(WEB, "x"),)), 100).tolist() == [0, 1, *[0] * 98]
+    assert counting((A, 1)).on_rows(PodMatch((within(WEB, "x"),)), 100).tolist() == [0, 1, *[0] * 98]
 
 
 def test_the_counts_cannot_be_written() -> None:
-    counts = counting(*PLACED).on_rows(Match(()), N_ROWS)
+    counts = counting(*PLACED).on_rows(PodMatch(()), N_ROWS)
 
     with pytest.raises(ValueError, match="read-only"):
         counts[0] = 7
@@ -91,7 +91,7 @@ def test_the_counts_cannot_be_written() -> None:
 
 def test_what_was_asked_for_long_ago_is_forgotten_and_counted_anew() -> None:
     index = MatchingPods(capacity=2)
-    matches = [Match((within(WEB, namespace),)) for namespace in ("x", "y", "z")]
+    matches = [PodMatch((within(WEB, namespace),)) for namespace in ("x", "y", "z")]
     for match in matches:
         index.on_rows(match, N_ROWS)
     for pod, row in PLACED:
@@ -102,7 +102,7 @@ def test_what_was_asked_for_long_ago_is_forgotten_and_counted_anew() -> None:
 
 SELECTORS = st.sampled_from([EVERYTHING, NOTHING, WEB, NOT_WEB, TIERED, selector_of_set({"app": "web", "tier": "a"})])
 CLAUSES = st.builds(Clause, st.none() | st.frozensets(st.sampled_from("xyz"), max_size=2), SELECTORS)
-MATCHES = st.builds(Match, st.lists(CLAUSES, max_size=2).map(tuple), st.booleans())
+MATCHES = st.builds(PodMatch, st.lists(CLAUSES, max_size=2).map(tuple), st.booleans())
 
 
 @st.composite
@@ -114,7 +114,7 @@ def placements(draw: st.DrawFn) -> tuple[PodInfo, int]:
     return leaving(pod) if draw(st.booleans()) else pod, draw(st.integers(0, N_ROWS - 1))
 
 
-def recounted(match: Match, placed: Iterable[tuple[PodInfo, int]]) -> list[int]:
+def recounted(match: PodMatch, placed: Iterable[tuple[PodInfo, int]]) -> list[int]:
     counts = [0] * N_ROWS
     for pod, row in placed:
         counts[row] += match.holds(pod)

@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, EventInterest, Resource
 from scheduler.framework.intree_args import InterPodAffinityArgs
-from scheduler.framework.matching_pods import Clause, Match, MatchingPods
+from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
 from scheduler.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -47,9 +47,9 @@ class _AffinityState:
 
     pod: PodInfo
     namespace_labels: Mapping[str, str]
-    wanted: Match
+    wanted: PodMatch
     near: tuple[AffinityDomains, ...]
-    avoided: tuple[Match, ...]
+    avoided: tuple[PodMatch, ...]
     away: tuple[AffinityDomains, ...]
     existing: Mapping[str, AffinityDomains]
 
@@ -113,8 +113,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not (existing or terms.required or terms.required_anti):
             return SKIP
         matching = snapshot.index(MatchingPods)
-        wanted = Match(tuple(_clause(term, snapshot) for term in terms.required))
-        avoided = tuple(Match((_clause(term, snapshot),)) for term in terms.required_anti)
+        wanted = PodMatch(tuple(_clause(term, snapshot) for term in terms.required))
+        avoided = tuple(PodMatch((_clause(term, snapshot),)) for term in terms.required_anti)
         pairs = zip(terms.required_anti, avoided, strict=True)
         return PreFilterResult(
             _AffinityState(
@@ -200,7 +200,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
         matching = snapshot.index(MatchingPods)
         for one in terms.preferred:
-            counts = matching.on_rows(Match((_clause(one.term, snapshot),)), nodes.n_rows)
+            counts = matching.on_rows(PodMatch((_clause(one.term, snapshot),)), nodes.n_rows)
             pull(one.term.topology_key, counts, counts * one.weight)
         subject = Subject.of(pod, _namespace_labels(pod, snapshot))
         for (role, key), sums in snapshot.index(CarriedTerms).about(subject, nodes.n_rows).items():

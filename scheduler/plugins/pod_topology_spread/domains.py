@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from scheduler.framework.matching_pods import Clause, Match, MatchingPods
+from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
 from scheduler.model.arrays import BoolArray, CodeArray, IntArray
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
@@ -56,7 +56,7 @@ class Topology:
         if constraint.selector.is_everything or constraint.selector.is_nothing:
             return np.zeros(self._nodes.n_rows, dtype=np.int64)
         clause = Clause(frozenset({self._pod.namespace}), constraint.selector)
-        return self._index.on_rows(Match((clause,), is_alive=True), self._nodes.n_rows)
+        return self._index.on_rows(PodMatch((clause,), is_alive=True), self._nodes.n_rows)
 
     @cached_property
     def _required(self) -> BoolArray | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.intree_args import PodTopologySpreadArgs
-from scheduler.framework.matching_pods import Clause, Match, MatchingPods
+from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
 from scheduler.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -93,7 +93,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         """Count per constraint the Pods that it means."""
         index, n_rows = snapshot.index(MatchingPods), snapshot.nodes.n_rows
         each = [[spread.clause.holds(one) for one in pods] for spread in state]
-        below = [index.on_rows(Match((spread.clause,), below=pod.priority), n_rows) for spread in state]
+        below = [index.on_rows(PodMatch((spread.clause,), below=pod.priority), n_rows) for spread in state]
         return Tally(
             np.array(each, dtype=np.int64),
             np.stack(below),
