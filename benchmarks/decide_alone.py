@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=5_000)
     arguments = parser.parse_args()
     took = measure(arguments.nodes, arguments.rules, arguments.pods, arguments.inflight)
-    what = f"{arguments.rules} rules, {arguments.inflight} with what is in flight"
+    what = f"{arguments.rules} rules, {arguments.inflight} with pending load"
     print(f"{arguments.nodes} nodes, {what}, {arguments.pods} Pods; milliseconds")
     for step, seconds in took.items():
         p50, p99, worst = np.percentile(np.array(seconds) * 1e3, [50, 99, 100])

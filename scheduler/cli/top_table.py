@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 _SIGNAL_HEAD: Final = ("SIGNAL", "STATE", "AGE", "NODES", "REFUSED", "WHAT IS WRONG")
-_NODE_HEAD: Final = ("SIGNAL", "NODE", "VALUE", "IN FLIGHT", "AGE", "STATE", "RULES")
+_NODE_HEAD: Final = ("SIGNAL", "NODE", "VALUE", "PENDING", "AGE", "STATE", "RULES")
 _LEARNED_HEAD: Final = ("SIGNAL", "WORKLOAD", "A POD ADDS", "HALF OF THEM", "SEEN")
-_RIGHT: Final = frozenset({"SEEN", "AGE", "NODES", "REFUSED", "VALUE", "IN FLIGHT"})
+_RIGHT: Final = frozenset({"SEEN", "AGE", "NODES", "REFUSED", "VALUE", "PENDING"})
 _NONE: Final = "-"
 _SUFFIXES: Final = {"percent": " %", "s": " s", "ms": " ms", "watt": " W", "celsius": " °C"}
 _BINARY: Final = ("", " Ki", " Mi", " Gi", " Ti", " Pi")

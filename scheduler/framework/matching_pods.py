@@ -88,10 +88,10 @@ _Place = tuple[str | None, tuple[str, str] | None]
 
 
 class MatchingPods(Index):
-    """A column of counts for each PodMatch asked for.
+    """A column of counts for each match asked for.
 
     Pods of one namespace and priority with the same labels are one group, for which each match is decided once: a Pod
-    of a known group that comes or goes costs one addition per column that counts it. The first question about a PodMatch
+    of a known group that comes or goes costs one addition per column that counts it. The first question about a match
     looks at the groups that have one of its labels, later ones at nothing.
     """
 

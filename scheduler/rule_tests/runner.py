@@ -163,8 +163,8 @@ def sample_lines(signal: Signal, column: SignalColumn | None, row: int | None) -
         return [f"no sample for this node; {age}"]
     unit = "" if signal.unit is Unit.NONE else f" {signal.unit}"
     added = 0.0 if column.pending is None else float(column.pending[row])
-    flying = f" and {added:.10g} in flight" if added else ""
-    return [f"value {value:.10g}{unit}{flying}, {age}"]
+    pending = f" and {added:.10g} pending" if added else ""
+    return [f"value {value:.10g}{unit}{pending}, {age}"]
 
 
 def _answer_lines(answer: SignalAnswer | None) -> list[str]:

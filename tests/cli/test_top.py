@@ -28,11 +28,11 @@ cpu     shop/Deployment  0.2 cores   0.1 cores to 0.25 cores    9
 disk    shop/db          2 KiB       0 B to 4 KiB               3
 zone    shop/web         0.1 s       0.1 s to 0.1 s             3
 
-SIGNAL  NODE    VALUE  IN FLIGHT     AGE  STATE                   RULES
-cpu     b        0.91    +0.0125     3 s  fresh                   hot: refused, 9 points
-cpu     a           -          -       -  missing (NaN)           hot: passes
-disk    b           -          -       -  absent (no answer yet)  -
-zone    b (z1)  0.25 s         -  12 min  fading, suspect         -
+SIGNAL  NODE    VALUE  PENDING     AGE  STATE                   RULES
+cpu     b        0.91  +0.0125     3 s  fresh                   hot: refused, 9 points
+cpu     a           -        -       -  missing (NaN)           hot: passes
+disk    b           -        -       -  absent (no answer yet)  -
+zone    b (z1)  0.25 s       -  12 min  fading, suspect         -
 """
 
 

@@ -1,7 +1,7 @@
 """What is wrong with Prometheus or its data never lifts a node, stops scheduling or goes unnamed, and it passes.
 
 Each row breaks one thing on a real Prometheus, or in a proxy before it, and looks at the real parts from the client to
-`decide` while it is broken, until all samples are too old, and until it is well again. `OUTAGE=full` runs all rows;
+`decide` while it is broken, until all samples are too old, and until it is healthy. `OUTAGE=full` runs all rows;
 without it those are left out that differ from another one only in how the same thing is answered.
 """
 

@@ -1,4 +1,4 @@
-"""Many Pods between two refreshes: what is in flight keeps them from all going where the last samples were lowest.
+"""Many Pods between two refreshes: pending load keeps them from all going where the last samples were lowest.
 
 50 nodes whose load is drawn between 0.2 and 0.4, 250 Pods that ask for 50m and use 200m, one rule of weight 20 over
 `rate[2m]`. Samples go from the counters of an exporter through PromQL, the resolver, the store and `decide`.
@@ -186,7 +186,7 @@ class Burst:
         return max(loads) - sum(loads) / len(loads)
 
     def expected(self, harness: Harness | None = None) -> dict[str, float]:
-        """Return what the rule goes by: samples and what is in flight."""
+        """Return what the rule goes by: samples and pending load."""
         world = (harness or self.leader).world
         table = world.signals.freeze(NodeView(world.cache.state.nodes), self.now_s)
         snapshot = world.cache.snapshot(table, self.now_s)
@@ -293,7 +293,7 @@ def test_a_burst_as_a_real_prometheus_sees_it(programs: Path, tmp_path: Path) ->
 
 
 def with_too_many_pods() -> tuple[Burst, dict[str, str]]:
-    """Return a cluster whose nodes are full of what is in flight, and name -> node of those who have found room.
+    """Return a cluster whose nodes are full of pending load, and name -> node of those who have found room.
 
     No verdict of samples alone changes: all nodes are below the limit all the time.
     """

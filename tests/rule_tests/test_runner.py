@@ -236,7 +236,7 @@ def test_an_open_valve_and_what_is_in_flight_are_told(folder: Folder) -> None:
     assert lines[3:6] == [
         "      signal 'use': max by (node) (use)",
         "      its valve is open: the rule only scores",
-        "      value 0.9 ratio and 0.25 in flight, fresh, 0s old",
+        "      value 0.9 ratio and 0.25 pending, fresh, 0s old",
     ]
     assert lines[-1] == "1 test, 4 expectations, 1 failed"
 

@@ -261,7 +261,7 @@ class TestColumn:
         assert found.pending is not None
         assert found.pending.tolist() == pytest.approx(added)
         assert found.expected[:2].tolist() == pytest.approx([0.25 + added[0], 0.5 + added[1]])
-        assert math.isnan(found.expected[2]), "what is in flight makes no sample"
+        assert math.isnan(found.expected[2]), "pending load makes no sample"
 
     def test_a_domain_has_what_is_in_flight_on_all_its_nodes(self) -> None:
         signal = Signal("cpu", "up", by=ByKind.LABEL, label="zone", unit=Unit.RATIO, inflight=REQUEST)
