@@ -24,6 +24,6 @@ def command(words: Sequence[str], around: Surroundings) -> int:
 
 def _run_scheduler(settings: Settings) -> int:
     keep_numpy_on_one_thread()
-    from scheduler.app import run
+    from scheduler.app.run import run
 
     return run(settings)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.app import run
 from scheduler.app.prometheus_servers import check_addresses, client_settings, make_clients, server_names
+from scheduler.app.run import run
 from scheduler.errors import ConfigError
 from scheduler.settings.prometheus import Flavor, PrometheusSettings
 from scheduler.settings.settings import Settings
