@@ -340,6 +340,11 @@ def test_what_is_as_in_kube_scheduler_needs_no_notice(tmp_path: Path) -> None:
     assert settings.scheduler == SchedulerSettings()
 
 
+def test_the_first_backoff_may_be_the_longest(tmp_path: Path) -> None:
+    config = write(tmp_path, "scheduler: {podInitialBackoffSeconds: 10}\n")
+    assert load({"config": config}, {}).scheduler.initial_backoff_s == 10.0
+
+
 def test_flags_and_variables_win_over_a_file_of_kube_scheduler(tmp_path: Path) -> None:
     config = write(tmp_path, SETTINGS.replace("gpu", "vane"), KUBE_HEAD)
     settings = load({"config": config, "kubeconfig": "/k"}, {"VANE_LEADER_ELECT": "true"})
