@@ -133,10 +133,6 @@ class DecisionRecord:
     decided_in_s: float
 
     @property
-    def runner_up(self) -> str:
-        return self.best_nodes[1] if len(self.best_nodes) > 1 else ""
-
-    @property
     def margin(self) -> int:
         return int(self.total[0] - self.total[1]) if len(self.total) > 1 else 0
 

@@ -77,14 +77,10 @@ class Reading:
     is_asked: bool = True
     """Whether a Prometheus is asked for it; everything else is exact at its moment."""
 
-    has_pending: bool = False
-    """Whether placed Pods count for it before its samples show them."""
-
     def __init__(self, rule: Rule, signal: Signal | None) -> None:
         self.rule = rule
         if signal is not None:
             self.smoothing_s, self.source, self.key = signal.smoothing_s, signal.source, signal.label or signal.by.value
-            self.has_pending = signal.inflight is not None
 
     def concerns(self, pod: PodInfo) -> bool:
         """Whether a Pod gives it something to look for, beyond what `Rule.match` says."""
