@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from scheduler.model.rules import MAX_WEIGHT
 from scheduler.model.snapshot import Snapshot
 
 P = TypeVar("P", bound=Plugin)
-A = ParamSpec("A")
+A = TypeVarTuple("A")
 R = TypeVar("R")
 
 _NODE_CODES = (*REFUSALS, Code.ERROR)
@@ -40,14 +40,14 @@ _NUMBERS = (int, float, np.integer, np.floating)
 _SCORE_TYPES = (np.dtype(np.int64), np.dtype(np.float64))
 
 
-def plugin_call(point: str) -> Callable[[Callable[Concatenate[P, A], R]], Callable[Concatenate[P, A], R]]:
+def plugin_call(point: str) -> Callable[[Callable[[P, *A], R]], Callable[[P, *A], R]]:
     """Make what a function raises a fault of the plugin that is its first argument: it fails this attempt only."""
 
-    def guarded(function: Callable[Concatenate[P, A], R]) -> Callable[Concatenate[P, A], R]:
+    def guarded(function: Callable[[P, *A], R]) -> Callable[[P, *A], R]:
         @functools.wraps(function)
-        def called(plugin: P, /, *args: A.args, **kwargs: A.kwargs) -> R:
+        def called(plugin: P, *args: *A) -> R:
             try:
-                return function(plugin, *args, **kwargs)
+                return function(plugin, *args)
             except PluginError:
                 raise
             except Exception as error:

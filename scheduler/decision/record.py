@@ -226,17 +226,18 @@ def _shadow(rule: Rule, shadow: Shadow | None, node: str, names: Sequence[str]) 
 def _rule_use(compiled: CompiledRule, pod: PodInfo, snapshot: Snapshot, row: int) -> RuleUse:
     rule, reading = compiled.rule, compiled.reading
     sample = reading.sample(pod, snapshot, row)
+    freshness, age_s, value, pending, key = sample
     is_open = rule.filter is not None and sample is not NO_ANSWER and reading.is_valve_open(pod, snapshot)
     return RuleUse(
         rule.name,
         rule.signal,
         reading.source,
-        sample.freshness,
-        sample.age_s,
-        sample.value,
-        sample.pending,
+        freshness,
+        age_s,
+        value,
+        pending,
         reading.smoothing_s,
         rule.acts_on(pod),
         is_open,
-        sample.key,
+        key,
     )

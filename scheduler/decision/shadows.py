@@ -40,7 +40,7 @@ class _Intent:
 
 def watched(decision: Decision, pod: PodInfo, snapshot: Snapshot, profile: Profile) -> Decision:
     """Return the decision with what rules that only watch would have done."""
-    if not decision.is_scheduled:
+    if not decision.is_scheduled or not compiled_rules(snapshot).may_watch:
         return decision
     try:
         intents = _intents(decision, pod, snapshot, profile)

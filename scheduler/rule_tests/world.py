@@ -101,7 +101,7 @@ class ClusterUnderTest:
         now_s = self._clock.now_s
         table = self._store.freeze(NodeView(self._cache.state.nodes), now_s)
         snapshot = self._cache.snapshot(table, now_s)
-        return {rule.rule.name: _verdict(rule, pod, snapshot) for rule in compiled_rules(snapshot).rules}
+        return {rule.name: _verdict(rule, pod, snapshot) for rule in compiled_rules(snapshot).rules}
 
     def _plan(self, test: RuleTest) -> None:
         for placed in test.pods:

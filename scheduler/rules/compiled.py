@@ -56,6 +56,8 @@ class CompiledRules:
         These and the bounds of tenants.
     signals
         Signal name -> what may be read of it without any rule, for pages.
+    may_watch
+        Whether some rule only watches some Pods.
     """
 
     def __init__(self, rule_set: RuleSet) -> None:
@@ -63,16 +65,19 @@ class CompiledRules:
         self.rules = tuple(CompiledRule(rule, signals.get(rule.signal)) for rule in rule_set.rules)
         bounds = (bound for tenant in rule_set.tenants for bound in tenant.bounds)
         of_tenants = (CompiledRule(bound, signals.get(bound.signal)) for bound in bounds)
-        self.by_name: Mapping[str, CompiledRule] = {one.rule.name: one for one in (*self.rules, *of_tenants)}
+        self.by_name: Mapping[str, CompiledRule] = {one.name: one for one in (*self.rules, *of_tenants)}
         self.signals: Mapping[str, Reading] = {
             name: reading_of(Rule("", name), signal) for name, signal in signals.items()
         }
+        self.may_watch = any(rule.is_on_trial for rule in rule_set.rules)
         self._choosy = tuple(rule for rule in self.rules if not rule.is_for_all)
         self._concerned = Memo()
         self._steady = Memo()
 
     def concerning(self, pod: PodInfo) -> Concerned:
         """Return the rules that concern the Pod."""
+        if not self._choosy:
+            return self._concerned.known("all", self) or self._concerned.get("all", (self,), lambda: self._sorted(pod))
         ways = tuple([(rule.concerns(pod), rule.rule.acts_on(pod)) for rule in self._choosy])
         return self._concerned.get(ways, (), lambda: self._sorted(pod))
 
@@ -89,7 +94,7 @@ class CompiledRules:
         if not rules:
             return []
         steady = self._steady_terms(snapshot)
-        return [steady.get(rule.rule.name) or rule.term(pod, snapshot) for rule in rules]
+        return [steady.get(rule.name) or rule.term(pod, snapshot) for rule in rules]
 
     def may_free(self, refusing: Collection[str], pod: PodInfo, event: ClusterEvent) -> bool:
         """Return whether a change of a Pod or node may end what one of the `refusing` rules, by name, has said."""
@@ -113,8 +118,8 @@ class CompiledRules:
             (concerned, is_acting),
             (by_rule,),
             lambda: (
-                [one for rule in rules for one in by_rule.get(rule.rule.name, ())],
-                [rule for rule in rules if rule.rule.name not in by_rule],
+                [one for rule in rules for one in by_rule.get(rule.name, ())],
+                [rule for rule in rules if rule.name not in by_rule],
             ),
         )
         asked = [rule for rule in others if not rule.reading.is_valve_open(pod, snapshot)]
@@ -123,14 +128,14 @@ class CompiledRules:
     def _steady_rejections(self, snapshot: Snapshot) -> Mapping[str, Sequence[Rejection]]:
         def computed() -> Mapping[str, Sequence[Rejection]]:
             refusing = (rule for rule in self.rules if rule.rule.refuses and rule.reading.is_steady(snapshot))
-            return {rule.rule.name: rule.steady_rejections(snapshot) for rule in refusing}
+            return {rule.name: rule.steady_rejections(snapshot) for rule in refusing}
 
         return self._steady.get("rejections", (snapshot.signals.edition,), computed)
 
     def _steady_terms(self, snapshot: Snapshot) -> Mapping[str, ScoreTerm]:
         def computed() -> Mapping[str, ScoreTerm]:
             scoring = (rule for rule in self.rules if rule.rule.score is not None and rule.reading.is_steady(snapshot))
-            return {rule.rule.name: rule.term(None, snapshot) for rule in scoring}
+            return {rule.name: rule.term(None, snapshot) for rule in scoring}
 
         return self._steady.get("terms", (snapshot.signals.edition,), computed)
 

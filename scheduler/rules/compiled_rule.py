@@ -26,13 +26,14 @@ _KEPT_SCORES: Final = 512
 class CompiledRule:
     """One rule of a rule set in force.
 
-    rule, signal, reading
+    name, rule, signal, reading
         The rule as the file says it, its signal (None for a label match), and what it reads of that.
     is_for_all
         Whether it concerns all Pods and treats them alike.
     """
 
     def __init__(self, rule: Rule, signal: Signal | None) -> None:
+        self.name = rule.name
         self.rule = rule
         self.signal = signal
         self.reading = reading_of(rule, signal)
@@ -48,7 +49,7 @@ class CompiledRule:
 
     def rejection(self, refused: BoolArray) -> Rejection:
         """Return nodes beyond the limits as what Filter answers."""
-        return Rejection(refused, CODE, self.reason, self.rule.name)
+        return Rejection(refused, CODE, self.reason, self.name)
 
     def rejections(self, pod: PodInfo | None, snapshot: Snapshot) -> list[Rejection]:
         """Return what the rule refuses, masks bool (n_rows,); without a Pod only of a steady rule.
@@ -61,14 +62,14 @@ class CompiledRule:
             found.append(self.rejection(tripped))
         unmeasured = self.reading.unmeasured(pod, snapshot)
         if unmeasured is not None:
-            reason = f'node(s) without a sample for rule "{self.rule.name}"'
-            found.append(Rejection(unmeasured, CODE, reason, self.rule.name))
+            reason = f'node(s) without a sample for rule "{self.name}"'
+            found.append(Rejection(unmeasured, CODE, reason, self.name))
         return found
 
     def steady_rejections(self, snapshot: Snapshot) -> Sequence[Rejection]:
         """Return what a steady rule refuses, without masks that refuse nobody; nothing while its valve is open."""
         signals, is_open = snapshot.signals, self.reading.is_valve_open(None, snapshot)
-        column, tripped = signals.columns[self.rule.signal], signals.tripped.get(self.rule.name)
+        column, tripped = signals.columns[self.rule.signal], signals.tripped.get(self.name)
 
         def computed() -> Sequence[Rejection]:
             return () if is_open else [one for one in self.rejections(None, snapshot) if one.mask.any()]
@@ -102,7 +103,7 @@ class CompiledRule:
         """
         score, column, alive = self.rule.score, self.reading.column(pod, snapshot), snapshot.nodes.alive
         if score is None:
-            raise ValueError(f"rule {self.rule.name!r} has no score")
+            raise ValueError(f"rule {self.name!r} has no score")
         if column is None or not column.is_evenly_fresh:
             return rule_scores(score, column, alive)
         if column.pending is None:

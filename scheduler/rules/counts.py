@@ -8,6 +8,7 @@ value is not refused.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -64,8 +65,8 @@ class BuiltInReading(Reading, ABC):
 
     def sample(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Sample:
         if row < 0:
-            return Sample(Freshness.FRESH.value, 0.0)
-        return Sample(Freshness.FRESH.value, 0.0, float(self._shared_values(pod, snapshot)[row]))
+            return Freshness.FRESH.value, 0.0, math.nan, math.nan, ""
+        return Freshness.FRESH.value, 0.0, float(self._shared_values(pod, snapshot)[row]), math.nan, ""
 
     def values(self, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
         """Return float64 (n_rows,), in the signal's unit; NaN only outside its domains, and for a share of nothing."""

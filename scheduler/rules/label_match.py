@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from scheduler.model.arrays import BoolArray
@@ -35,4 +37,4 @@ class LabelMatchReading(Reading):
         return mismatch
 
     def sample(self, pod: PodInfo, snapshot: Snapshot, row: int) -> Sample:
-        return Sample(Freshness.FRESH.value, 0.0)
+        return Freshness.FRESH.value, 0.0, math.nan, math.nan, ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -27,20 +27,14 @@ RefusedWithout = Callable[[IntArray], BoolArray | None]
 """What has left each row, int64 (n_rows,), in; what is refused then, bool (n_rows,), out; None: nobody."""
 
 
-class Sample(NamedTuple):
-    """The sample behind a rule, as a record keeps it; NaN where there is none.
+Sample = tuple[str, float, float, float, str]
+"""The sample behind a rule, as a record keeps it: freshness, age in seconds, value, pending load, key; NaN: none.
 
-    `key` says which Pods read this value, where not all do: their workload, number of cards, the zone that they call.
-    """
+The key says which Pods read this value, where not all do: their workload, number of cards, the zone that they call. A
+plain tuple, because each decision makes one for each rule.
+"""
 
-    freshness: str
-    age_s: float
-    value: float = math.nan
-    pending: float = math.nan
-    key: str = ""
-
-
-NO_ANSWER = Sample(Freshness.ABSENT.value, math.inf)
+NO_ANSWER: Final[Sample] = (Freshness.ABSENT.value, math.inf, math.nan, math.nan, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +142,13 @@ class Reading:
         if column is None:
             return NO_ANSWER
         if row < 0:
-            return Sample(column.freshness.value, column.age_s, key=column.key)
+            return column.freshness.value, column.age_s, math.nan, math.nan, column.key
         pending = math.nan if column.pending is None else float(column.pending[row])
         freshness, age_s = column.freshness, column.age_s
         if column.row_lag_s is not None:
             # A node whose own sample is old is told as that, not as the signal on the whole.
             freshness, age_s = column.freshness_at(row), column.age_at(row)
-        return Sample(freshness.value, age_s, float(column.values[row]), pending, column.key)
+        return freshness.value, age_s, float(column.values[row]), pending, column.key
 
     def shown(self, snapshot: Snapshot, wanted: Wanted) -> Shown | None:
         """Return the samples that a page shows, in its order; None where there are none."""

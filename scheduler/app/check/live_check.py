@@ -131,7 +131,7 @@ def check_live(
     )
     return LiveReport(
         tuple(_judged(one, table, snapshot, resolver) for one in results),
-        tuple(_rule_now(one, snapshot, weights.get(one.rule.name)) for one in compiled_rules(snapshot).rules),
+        tuple(_rule_now(one, snapshot, weights.get(one.name)) for one in compiled_rules(snapshot).rules),
         None if cache is None else cluster.state.nodes.n_alive,
     )
 
@@ -240,7 +240,7 @@ def _orphans(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResol
 
 
 def _rule_now(one: CompiledRule, snapshot: Snapshot, weight: EffectiveWeight | None) -> RuleNow:
-    depends, is_open = one.reading.depends_on_pod, one.rule.name in snapshot.signals.open_valves
+    depends, is_open = one.reading.depends_on_pod, one.name in snapshot.signals.open_valves
     is_told = one.rule.filter is not None and not depends
     n_refused = int(np.count_nonzero(one.refused(snapshot))) if is_told else None
     return RuleNow(one.rule, n_refused, depends, is_open, weight)

@@ -116,7 +116,7 @@ def _n_refused(one: CompiledRule, snapshot: Snapshot) -> int:
     What is read of the snapshot, and not asked for, counts where it is the same for all Pods.
     """
     is_asked = one.reading.is_asked
-    tripped = snapshot.signals.tripped.get(one.rule.name) if is_asked else one.reading.tripped(None, snapshot)
+    tripped = snapshot.signals.tripped.get(one.name) if is_asked else one.reading.tripped(None, snapshot)
     if tripped is None or one.rule.mode is Mode.SHADOW:
         return 0
     return int(np.count_nonzero(tripped & snapshot.nodes.alive))

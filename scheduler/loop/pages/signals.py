@@ -211,7 +211,7 @@ class SignalListing:
             if verdicts is not None:
                 is_scored = one.rule.score is not None and shown.samples is None
                 scores = one.scores(None, self._now.snapshot)[shown.at] if is_scored else _NO_SCORES
-                yield VerdictFigures(one.rule.name, verdicts.tobytes(), scores.tobytes())
+                yield VerdictFigures(one.name, verdicts.tobytes(), scores.tobytes())
 
 
 def _signal_figures(signal: Signal, reading: Reading, now: _Now) -> SignalFigures:

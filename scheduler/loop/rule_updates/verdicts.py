@@ -99,7 +99,7 @@ class Verdicts:
         ahead_s = state.unix_ahead_s
         for one in compile_rules(self._signals.rules, state.memo).rules:
             for match in one.reading.freed_by_passing(state.history, after_s + ahead_s, until_s + ahead_s):
-                self._queue.on_event(signals_refreshed(frozenset({one.rule.name}), match), until_s)
+                self._queue.on_event(signals_refreshed(frozenset({one.name}), match), until_s)
 
     def reload_refused(self, message: str) -> None:
         """Say loudly that a reload failed; the rules in force stay."""
