@@ -37,7 +37,7 @@ def test_it_says_of_every_node_what_rules_read_and_of_every_signal_what_is_wrong
     vane.wait_for_metric('vane_signal_coverage_ratio{signal="node_cpu"}', 1)
 
     head, first, *_ = top(vane, "node_cpu").split("\n\n")[1].splitlines()
-    assert head.split() == ["SIGNAL", "NODE", "VALUE", "IN", "FLIGHT", "AGE", "STATE", "RULES"]
+    assert head.split() == ["SIGNAL", "NODE", "VALUE", "PENDING", "AGE", "STATE", "RULES"]
     assert first.split()[:2] == ["node_cpu", hot]
     assert "avoid-hot-nodes: refused" in first
     (of_hot,) = page(vane, hot)["nodes"]
