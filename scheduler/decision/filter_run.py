@@ -38,7 +38,7 @@ class FilterRun:
     def filter(self, rows: Rows, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
         """Return who of `standing`, bool (len(rows),), passes; `refusals` gets why the others do not."""
         for plugin in self.plugins:
-            found = self.ask(plugin, self.states.get(plugin.name), self.snapshot, rows, standing.shape)
+            found = rejections(plugin, self.states.get(plugin.name), self.pod, self.snapshot, rows, standing.shape)
             self._observer.ran("Filter", plugin.name, SUCCESS)
             standing = sifted(plugin.name, found, standing, refusals)
         return standing

@@ -82,6 +82,9 @@ class Tally:
 class Plugin:
     """Base of all plugins; what it declares is read once, when the profile is built."""
 
+    name: str
+    """The class name; an attribute, because each decision asks some hundred times."""
+
     indexes: ClassVar[tuple[type[Index], ...]] = ()
     """The indexes whose counts it reads with `snapshot.index`."""
 
@@ -97,9 +100,9 @@ class Plugin:
     blocking: ClassVar[bool] = False
     """Whether its PreBind and PostBind do I/O of their own, so that they are called in a pool of threads."""
 
-    @property
-    def name(self) -> str:
-        return type(self).__name__
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = cls.__name__
 
     def events(self) -> Sequence[EventInterest]:
         """Return the events that may make a Pod that this plugin refused schedulable."""

@@ -58,14 +58,10 @@ class Barrier(PreEnqueuePlugin):
     """Keeps everything out while it is closed; raises when it is broken."""
 
     def __init__(self, name: str = "Barrier") -> None:
-        self._name = name
+        self.name = name
         self.is_closed = True
         self.is_broken = False
         self.n_asked = 0
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def pre_enqueue(self, pod: PodInfo) -> Status | None:
         self.n_asked += 1
