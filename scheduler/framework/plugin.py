@@ -102,7 +102,8 @@ class Plugin:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.name = cls.__name__
+        if "name" not in vars(cls):  # another name is refused when the plugin is made
+            cls.name = cls.__name__
 
     def events(self) -> Sequence[EventInterest]:
         """Return the events that may make a Pod that this plugin refused schedulable."""
