@@ -11,6 +11,7 @@ from scheduler.framework.plugin import Plugin
 from scheduler.framework.profile import Enabled, Profile
 from scheduler.kube.resources import KINDS
 from scheduler.model.catalog import CatalogObject, UnreadableObject
+from scheduler.model.memo import Memo
 from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
@@ -162,5 +163,5 @@ def compiled(rule: Rule, snapshot: Snapshot) -> CompiledRule:
     return (
         known
         if known is not None and known.rule is rule
-        else CompiledRule(rule, snapshot.signals.rules.signals.get(rule.signal))
+        else CompiledRule(rule, snapshot.signals.rules.signals.get(rule.signal), Memo())
     )

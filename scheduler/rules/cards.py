@@ -23,8 +23,8 @@ class CardReading(KeyedReading):
 
     is_choosy = True
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
-        super().__init__(rule, signal)
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
+        super().__init__(rule, signal, kept)
         self._is_low_best = _is_low_best(rule)
         self._resources = Memo(1_024)
 
@@ -47,20 +47,24 @@ class CardReading(KeyedReading):
         n = self.n_cards(pod)
         if not n:
             return self._nothing(samples), "0"
-        known: FloatArray | None = self._columns.known(n, samples)
+        known: FloatArray | None = self._kept.known((self._values_of, n), samples)
         if known is None:
             cards = self._cards(samples)
-            known = self._columns.get(n, (samples,), lambda: samples.of_card(n, cards, is_low_best=self._is_low_best))
+            known = self._kept.get(
+                (self._values_of, n), (samples,), lambda: samples.of_card(n, cards, is_low_best=self._is_low_best)
+            )
         return known, str(n)
 
     def _tripped(self, pod: PodInfo, samples: KeyedColumn, snapshot: Snapshot) -> BoolArray | None:
         n = self.n_cards(pod)
         if not n:
             return None
-        known: BoolArray | None = self._trips.known(n, samples)
+        known: BoolArray | None = self._kept.known((self._trips_of, n), samples)
         if known is None:
             cards = self._cards(samples)
-            known = self._trips.get(n, (samples,), lambda: samples.lacking_cards(n, cards, self.rule.name))
+            known = self._kept.get(
+                (self._trips_of, n), (samples,), lambda: samples.lacking_cards(n, cards, self.rule.name)
+            )
         return known
 
     def _keys(self, samples: KeyedColumn, names: Sequence[str], at: IntArray) -> list[str]:

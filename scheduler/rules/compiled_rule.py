@@ -19,9 +19,6 @@ from scheduler.rules.score import on_curve, rule_scores, rule_weight
 CODE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 """Preemption can neither cool a node nor measure it, and nobody is pushed aside to make a count smaller."""
 
-_KEPT_SCORES: Final = 512
-"""Scores kept for one rule, of one workload each: 8 bytes for each node, so 20 MB at 5,000 nodes."""
-
 
 class CompiledRule:
     """One rule of a rule set in force.
@@ -32,15 +29,15 @@ class CompiledRule:
         Whether it concerns all Pods and treats them alike.
     """
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
         self.name = rule.name
         self.rule = rule
         self.signal = signal
-        self.reading = reading_of(rule, signal)
+        self.reading = reading_of(rule, signal, kept)
         self.reason = f'node(s) rejected by rule "{rule.name}"'
         is_unlimited = not rule.match.namespaces and not rule.match.labels
         self.is_for_all = is_unlimited and rule.canary is None and not self.reading.is_choosy
-        self._scores = Memo(_KEPT_SCORES)
+        self._kept, self._scores_of = kept, f"scores by {rule.name}"
         self._last = Memo(8)
 
     def concerns(self, pod: PodInfo) -> bool:
@@ -108,6 +105,8 @@ class CompiledRule:
             return rule_scores(score, column, alive)
         if column.pending is None:
             # Columns are aligned anew whenever a row gains or loses its node, so `alive` is part of their identity.
-            return self._scores.get(column.key, (column.values,), lambda: rule_scores(score, column, alive))
+            return self._kept.get(
+                (self._scores_of, column.key), (column.values,), lambda: rule_scores(score, column, alive)
+            )
         changing = self.reading.changing_scores(pod, snapshot, column, lambda values: on_curve(score.curve, values))
         return rule_scores(score, column, alive) if changing is None else changing

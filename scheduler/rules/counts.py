@@ -22,6 +22,7 @@ from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.history import CountedPods, Departed, PlacementHistory
 from scheduler.model.labels import ABSENT
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.requests import CPU, PODS
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Match, Rule, Signal, Unit
@@ -43,8 +44,8 @@ class BuiltInReading(Reading, ABC):
 
     is_asked = False
 
-    def __init__(self, rule: Rule, signal: Signal, built_in: BuiltIn) -> None:
-        super().__init__(rule, signal)
+    def __init__(self, rule: Rule, signal: Signal, kept: Memo, built_in: BuiltIn) -> None:
+        super().__init__(rule, signal, kept)
         self.signal = signal
         self._built_in = built_in
         self._resource = built_in.resource
@@ -218,8 +219,8 @@ class RequestedReading(BuiltInReading):
 class PodsReading(BuiltInReading):
     """Reads how many Pods are there."""
 
-    def __init__(self, rule: Rule, signal: Signal, built_in: BuiltIn) -> None:
-        super().__init__(rule, signal, built_in)
+    def __init__(self, rule: Rule, signal: Signal, kept: Memo, built_in: BuiltIn) -> None:
+        super().__init__(rule, signal, kept, built_in)
         self._resource = PODS
 
     def amounts(self, pod: PodInfo | None, snapshot: Snapshot) -> IntArray:

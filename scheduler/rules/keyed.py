@@ -23,9 +23,6 @@ from scheduler.rules.shown import Shown, Verdict, Wanted
 MOST_SHOWN: Final = 1_000
 """As many of 100,000 take the deciding thread 1.5 ms."""
 
-_KEPT: Final = 512
-"""Arrays kept for one rule: 8 bytes for each node, so 20 MB at 5,000 nodes."""
-
 
 class KeyedReading(SampledReading, ABC):
     """Reads the samples that are the Pod's own; without a Pod an overview.
@@ -36,10 +33,11 @@ class KeyedReading(SampledReading, ABC):
 
     depends_on_pod = True
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
-        super().__init__(rule, signal)
-        self._columns = Memo(_KEPT)
-        self._trips = Memo(_KEPT)
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
+        super().__init__(rule, signal, kept)
+        # The first parts of keys among what is kept of all rules.
+        self._values_of = f"values read by {rule.name}"
+        self._trips_of = f"trips of {rule.name}"
 
     def is_steady(self, snapshot: Snapshot) -> bool:
         return False
@@ -125,7 +123,7 @@ class KeyedReading(SampledReading, ABC):
         return [nodes.names[row] for row in rows]
 
     def _nothing(self, samples: KeyedColumn) -> FloatArray:
-        return self._columns.get("nothing", (samples,), samples.nothing)
+        return self._memo.get("nothing", (samples,), samples.nothing)
 
     def _tripped_by(
         self, column: SignalColumn, seen: SignalColumn, pod: PodInfo | None, snapshot: Snapshot

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from scheduler.model.memo import Memo
 from scheduler.model.rules import ByKind, Rule, Signal
 from scheduler.rules.cards import CardReading
 from scheduler.rules.counts import BUILT_IN
@@ -14,7 +15,7 @@ from scheduler.rules.reading import Reading
 from scheduler.rules.sampled import SampledReading
 from scheduler.rules.workloads import WorkloadReading
 
-ASKED: Final[Mapping[ByKind, Callable[[Rule, Signal], Reading]]] = {
+ASKED: Final[Mapping[ByKind, Callable[[Rule, Signal, Memo], Reading]]] = {
     ByKind.NODE: SampledReading,
     ByKind.LABEL: SampledReading,
     ByKind.CLUSTER: SampledReading,
@@ -24,12 +25,12 @@ ASKED: Final[Mapping[ByKind, Callable[[Rule, Signal], Reading]]] = {
 }
 
 
-def reading_of(rule: Rule, signal: Signal | None) -> Reading:
-    """Return what a rule reads; `signal` is that which it names, None for a label match."""
+def reading_of(rule: Rule, signal: Signal | None, kept: Memo) -> Reading:
+    """Return what a rule reads; `signal` is that which it names, None for a label match; `kept`: see Reading."""
     if rule.label_match is not None:
-        return LabelMatchReading(rule, rule.label_match)
+        return LabelMatchReading(rule, kept, rule.label_match)
     if signal is None:
-        return SampledReading(rule, None)
+        return SampledReading(rule, None, kept)
     if signal.built_in is not None:
-        return BUILT_IN[signal.built_in.kind](rule, signal, signal.built_in)
-    return ASKED[signal.by](rule, signal)
+        return BUILT_IN[signal.built_in.kind](rule, signal, kept, signal.built_in)
+    return ASKED[signal.by](rule, signal, kept)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from scheduler.model.arrays import BoolArray
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import LabelMatch, Rule
 from scheduler.model.signals import Freshness
@@ -20,8 +21,8 @@ class LabelMatchReading(Reading):
     depends_on_pod = True
     is_asked = False
 
-    def __init__(self, rule: Rule, match: LabelMatch) -> None:
-        super().__init__(rule, None)
+    def __init__(self, rule: Rule, kept: Memo, match: LabelMatch) -> None:
+        super().__init__(rule, None, kept)
         self.source = match.text
         self._match = match
 

@@ -29,18 +29,18 @@ from scheduler.rules.shown import label_of
 from scheduler.rules.workloads import GroupReading
 
 
-def pair_reading(rule: Rule, signal: Signal | None) -> KeyedReading:
+def pair_reading(rule: Rule, signal: Signal | None, kept: Memo) -> KeyedReading:
     """Return the reading of a rule over `by: pair`: of one domain that a label names, or of all that are called."""
     if rule.calls is not None and not rule.calls.pod_label:
-        return CalledPodsReading(rule, signal, rule.calls)
-    return CalledDomainReading(rule, signal)
+        return CalledPodsReading(rule, signal, kept, rule.calls)
+    return CalledDomainReading(rule, signal, kept)
 
 
 class _PairReading(KeyedReading):
     """What readings of pairs show: the domain from which a pair leads, and both domains."""
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
-        super().__init__(rule, signal)
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
+        super().__init__(rule, signal, kept)
         self._domain_label = "" if signal is None else signal.label
 
     def _names(self, nodes: NodeView, rows: Sequence[int]) -> list[str]:
@@ -60,8 +60,8 @@ class CalledDomainReading(_PairReading, GroupReading):
 class CalledPodsReading(_PairReading):
     """Reads the mean of the pairs to the domains where the called Pods are."""
 
-    def __init__(self, rule: Rule, signal: Signal | None, calls: Calls) -> None:
-        super().__init__(rule, signal)
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo, calls: Calls) -> None:
+        super().__init__(rule, signal, kept)
         self._calls = calls
         self._matches = Memo(1_024)
 
@@ -103,14 +103,16 @@ class CalledPodsReading(_PairReading):
             counts = _by_group(match, samples, snapshot)
             return None if counts is None else beyond(limits, mean, samples.tripped_share(counts, self.rule.name))
 
-        return self._trips.get(match, (samples, mean), computed)
+        return self._kept.get((self._trips_of, match), (samples, mean), computed)
 
     def _mean(self, match: PodMatch, samples: KeyedColumn, snapshot: Snapshot) -> FloatArray | None:
         def computed() -> FloatArray | None:
             counts = _by_group(match, samples, snapshot)
             return None if counts is None else samples.mean_of(counts)
 
-        return self._columns.get(match, (samples, snapshot.index(MatchingPods).version_of(match)), computed)
+        return self._kept.get(
+            (self._values_of, match), (samples, snapshot.index(MatchingPods).version_of(match)), computed
+        )
 
     def _is_due_a_sample(self, pod: PodInfo | None, snapshot: Snapshot) -> bool:
         if pod is None:

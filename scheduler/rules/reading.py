@@ -17,6 +17,7 @@ import numpy as np
 from scheduler.framework.events import ClusterEvent
 from scheduler.model.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from scheduler.model.history import PlacementHistory
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import FilterMissing, Match, Rule, Signal
 from scheduler.model.signals import Freshness, SignalColumn
@@ -51,7 +52,11 @@ class Departures:
 
 
 class Reading:
-    """What a rule reads. This class reads nothing and refuses nobody; each kind says what differs."""
+    """What a rule reads. This class reads nothing and refuses nobody; each kind says what differs.
+
+    `kept` has the last results that Pods have of their own, of all rules together, so that many rules need no more room
+    than one.
+    """
 
     depends_on_pod: bool = False
     """Whether Pods may read different values on one node."""
@@ -71,8 +76,9 @@ class Reading:
     is_asked: bool = True
     """Whether a Prometheus is asked for it; everything else is exact at its moment."""
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
         self.rule = rule
+        self._kept = kept
         if signal is not None:
             self.smoothing_s, self.source, self.key = signal.smoothing_s, signal.source, signal.label or signal.by.value
 

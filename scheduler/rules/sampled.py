@@ -26,8 +26,8 @@ from scheduler.rules.shown import Shown, Wanted, label_of
 class SampledReading(Reading):
     """Reads the signal's column, the same for all Pods, with the pending load beside it."""
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
-        super().__init__(rule, signal)
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
+        super().__init__(rule, signal, kept)
         self._memo = Memo(8)
 
     def is_steady(self, snapshot: Snapshot) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray
 from scheduler.model.keyed import KeyedColumn
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule, Signal
 from scheduler.model.snapshot import Snapshot
@@ -19,8 +20,8 @@ from scheduler.rules.keyed import KeyedReading, group_names
 class GroupReading(KeyedReading):
     """Reads the group that a label of the Pod names: workloads, and pairs to the one domain that a label names."""
 
-    def __init__(self, rule: Rule, signal: Signal | None) -> None:
-        super().__init__(rule, signal)
+    def __init__(self, rule: Rule, signal: Signal | None, kept: Memo) -> None:
+        super().__init__(rule, signal, kept)
         self._label = rule.pod_label if rule.calls is None else rule.calls.pod_label
         self._has_namespace = signal is not None and signal.workload is not None and bool(signal.workload.namespace)
         self.is_choosy = bool(self._label)
@@ -38,18 +39,20 @@ class GroupReading(KeyedReading):
         group = samples.groups.get(name)
         if group is None:
             return self._nothing(samples), ""
-        known: FloatArray | None = self._columns.known(group, samples)
+        known: FloatArray | None = self._kept.known((self._values_of, group), samples)
         if known is None:
-            known = self._columns.get(group, (samples,), lambda: samples.of_group(group))
+            known = self._kept.get((self._values_of, group), (samples,), lambda: samples.of_group(group))
         return known, name
 
     def _tripped(self, pod: PodInfo, samples: KeyedColumn, snapshot: Snapshot) -> BoolArray | None:
         group = samples.groups.get(self.group_name(pod))
         if group is None:
             return None
-        known: BoolArray | None = self._trips.known(group, samples)
+        known: BoolArray | None = self._kept.known((self._trips_of, group), samples)
         if known is None:
-            known = self._trips.get(group, (samples,), lambda: samples.tripped_of_group(group, self.rule.name))
+            known = self._kept.get(
+                (self._trips_of, group), (samples,), lambda: samples.tripped_of_group(group, self.rule.name)
+            )
         return known
 
     def _keys(self, samples: KeyedColumn, names: Sequence[str], at: IntArray) -> list[str]:

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from scheduler.model.arrays import FloatArray
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import BuiltIn, BuiltInKind, ByKind, Rule, Signal, Unit
 from scheduler.model.snapshot import Snapshot
@@ -19,7 +20,7 @@ from tests.worlds import each_seed, random_world
 
 
 def built_in_values(signal: Signal, pod: PodInfo | None, snapshot: Snapshot) -> FloatArray:
-    reading = reading_of(Rule("reads it", signal.name), signal)
+    reading = reading_of(Rule("reads it", signal.name), signal, Memo())
     assert isinstance(reading, BuiltInReading)
     return reading.values(pod, snapshot)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.arrays import BoolArray
+from scheduler.model.memo import Memo
 from scheduler.model.rules import LabelMatch, Rule
 from scheduler.model.snapshot import Snapshot
 from scheduler.rules.kinds import reading_of
@@ -13,7 +14,7 @@ from tests.builders import NO_SIGNALS, cluster_of, make_node, make_pod
 
 def refused(wanted: str | None, node_label: str, snapshot: Snapshot) -> BoolArray | None:
     pod = make_pod(labels={} if wanted is None else {"team": wanted})
-    return reading_of(Rule("own", label_match=LabelMatch("team", node_label)), None).tripped(pod, snapshot)
+    return reading_of(Rule("own", label_match=LabelMatch("team", node_label)), None, Memo()).tripped(pod, snapshot)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.watch_stream import Replaced
+from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import Rule
 from scheduler.model.views import NodeView
@@ -191,7 +192,7 @@ def test_a_pod_that_has_left_counts_within_the_window_though_a_trial_would_not_s
     snapshot = world.cache.snapshot(table, harness.now_s)
     copy = snapshot.detach()
     harness.see(web("there", node="a"), "DELETED")
-    column = reading_of(Rule("one-each", "mates"), signal).column(web("asking"), copy)
+    column = reading_of(Rule("one-each", "mates"), signal, Memo()).column(web("asking"), copy)
     assert column is not None
     assert column.values.tolist() == [1.0, 1.0]
 
