@@ -184,7 +184,7 @@ _KUBE = (
         path="kube/election/leadership.py",
         old="or self._clock() >= limit_s:",
         new="or self._clock() >= until.ends_at:",
-        tests=("kube/election/test_elector.py", "kube/election/test_elector_faults.py"),
+        tests=("kube/election/test_leadership.py",),
     ),
     Mutant(
         bug="a server that asks to wait is asked before its time",
