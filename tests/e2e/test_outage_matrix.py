@@ -172,6 +172,9 @@ def test_row(
     assert seen.n_delayed <= (0.1 + held_up_share) * seen.n_looks, "other signals are asked in time"
     if row.bad and (row.is_used or row.problem in (SignalProblem.PARTIAL, SignalProblem.WARNINGS)):
         assert seen.n_compared > 0, "nothing was looked at"
+    # A machine that was held up may not get through a huge answer before the deadline of its query.
+    is_late = row.problem is SignalProblem.TOO_MUCH and held_up_share >= 0.1
+    named_as = {row.problem.value, *(["timeout"] if is_late else [])}
     for name in row.signals:
         if row.is_used:
             for node in row.bad:
@@ -184,8 +187,8 @@ def test_row(
             )
         if name == "busy" or not row.name.startswith("dead exporter"):
             # What is not asked for because of what others found has no failure of its own.
-            assert seen.named[name] & {row.problem.value, "outage"}
-    assert any(row.problem.value in named for named in seen.named.values())
+            assert seen.named[name] & {*named_as, "outage"}
+    assert any(named_as & named for named in seen.named.values())
     assert any(words_of(row.problem) in record.getMessage() for record in caplog.records)
     assert not [record for record in caplog.records if record.exc_info], "no exception escapes"
 
