@@ -189,7 +189,8 @@ def test_row(
             # What is not asked for because of what others found has no failure of its own.
             assert seen.named[name] & {*named_as, "outage"}
     assert any(named_as & named for named in seen.named.values())
-    assert any(words_of(row.problem) in record.getMessage() for record in caplog.records)
+    words = [words_of(SignalProblem(one)) for one in named_as]
+    assert any(one in record.getMessage() for one in words for record in caplog.records)
     assert not [record for record in caplog.records if record.exc_info], "no exception escapes"
 
 
