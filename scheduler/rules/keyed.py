@@ -70,18 +70,6 @@ class KeyedReading(SampledReading, ABC):
         n_refused = int(np.count_nonzero(np.logical_or.reduce(refused))) if refused else 0
         return n_refused > self.rule.filter.valve * snapshot.nodes.n_alive
 
-    def changing_scores(
-        self,
-        pod: PodInfo | None,
-        snapshot: Snapshot,
-        column: SignalColumn,
-        on_curve: Callable[[FloatArray], FloatArray],
-    ) -> FloatArray | None:
-        return None
-
-    def departures(self, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Departures | None:
-        return None
-
     def shown(self, snapshot: Snapshot, wanted: Wanted) -> Shown | None:
         """Return the samples with the highest values, or those of one node; at most MOST_SHOWN."""
         signals, nodes = snapshot.signals, snapshot.nodes

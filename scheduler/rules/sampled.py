@@ -84,11 +84,10 @@ class SampledReading(Reading):
     def departures(self, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Departures | None:
         """Return how pending load on a node goes with its Pods; measured samples change with no Pod that leaves."""
         column, limits = snapshot.signals.columns.get(self.rule.signal), self.rule.filter
-        bits = self._bits(pod, snapshot)
-        if column is None or bits is None or limits is None or limits.max is None:
+        if column is None or column.signal.inflight is None or limits is None or limits.max is None:
             return None
-        sums = sums_of(column, snapshot)
-        if sums is None:
+        bits, sums = self._bits(pod, snapshot), sums_of(column, snapshot)
+        if bits is None or sums is None:
             return None
         question, highest = sums.question, limits.max
         return Departures(

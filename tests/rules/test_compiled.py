@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from scheduler.model.rules import Canary, Curve, Match, Mode, Rule, RuleFilter, 
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.rules.compiled import compile_rules, compiled_rules
+from scheduler.rules.compiled_rule import CompiledRule
 from tests.builders import cluster_of, make_node, make_pod
 
 LOAD = Signal("load", "up")
@@ -21,8 +23,8 @@ def table(values: list[float], tripped: list[bool], rules: RuleSet) -> SignalTab
     return SignalTable(rules, {"load": SignalColumn(LOAD, np.array(values), 1.0)}, {"hot": np.array(tripped)})
 
 
-def names(rules: object) -> list[str]:
-    return [one.rule.name for one in rules]  # type: ignore[attr-defined]
+def names(rules: Iterable[CompiledRule]) -> list[str]:
+    return [one.name for one in rules]
 
 
 def test_a_set_is_compiled_once_and_another_anew() -> None:
