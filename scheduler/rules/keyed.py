@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -16,7 +16,6 @@ from scheduler.model.rules import Rule, Signal
 from scheduler.model.signals import Freshness, SignalColumn
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-from scheduler.rules.reading import Departures
 from scheduler.rules.sampled import SampledReading
 from scheduler.rules.shown import Shown, Verdict, Wanted
 
