@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from scheduler.decision.decision import Decision, WeighedTerm
 from scheduler.decision.dry_run import PreemptionDryRun
 from scheduler.decision.filter_phase import Filtered, filter_phase
-from scheduler.decision.plugin_calls import postfilter
 from scheduler.decision.score_phase import choose, score_phase
 from scheduler.decision.shadows import watched
 from scheduler.errors import PluginError, UnsupportedPodError
 from scheduler.framework.diagnosis import Diagnosis
 from scheduler.framework.observer import ERROR, SUCCESS, UNOBSERVED, Observer
+from scheduler.framework.plugin import DryRun, PostFilterPlugin
+from scheduler.framework.plugin_faults import NODE_CODES, is_refusal, plugin_call, wrong
 from scheduler.framework.profile import Profile
-from scheduler.framework.status import Code
+from scheduler.framework.status import Code, PostFilterResult
 from scheduler.model.arrays import IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
-from scheduler.model.unsupported import unsupported
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -50,9 +51,8 @@ def decide(
     InvalidObjectError
         The Pod's spec has an impossible value.
     """
-    needs = unsupported(pod.pod)
-    if needs:
-        raise UnsupportedPodError(needs)
+    if pod.unsupported:
+        raise UnsupportedPodError(pod.unsupported)
     try:
         decision = _decided(pod, snapshot, profile, candidates, observer)
         return watched(decision, pod, snapshot, profile)
@@ -150,3 +150,28 @@ def _run_postfilter(
         reasons += result.refusal.reasons
     observer.lap("PostFilter", Code.UNSCHEDULABLE.label)
     return _PostFiltered(replace(diagnosis, postfilter=", ".join(reasons)), nomination)
+
+
+@plugin_call("PostFilter")
+def postfilter(
+    plugin: PostFilterPlugin,
+    state: object,
+    pod: PodInfo,
+    snapshot: Snapshot,
+    diagnosis: Diagnosis,
+    dry_run: DryRun,
+) -> PostFilterResult:
+    """Return a PostFilter plugin's answer as what it is."""
+    found: Any = plugin.postfilter(state, pod, snapshot, diagnosis, dry_run)
+    if not isinstance(found, PostFilterResult):
+        raise wrong(plugin, "PostFilter", "", found, "PostFilterResult")
+    refusal, node = found.refusal, found.nominated_node_name
+    if refusal is not None and not is_refusal(refusal, NODE_CODES):
+        raise wrong(plugin, "PostFilter", "the refusal", refusal, "a refusal or None")
+    if node is not None and not isinstance(node, str):
+        raise wrong(plugin, "PostFilter", "the nominated node", node, "a name or None")
+    if not isinstance(found.message, str):
+        raise wrong(plugin, "PostFilter", "the message", found.message, "a text")
+    if not isinstance(found.victims, tuple) or not all(isinstance(victim, PodInfo) for victim in found.victims):
+        raise wrong(plugin, "PostFilter", "the victims", found.victims, "a tuple of PodInfo")
+    return found

@@ -49,9 +49,8 @@ class PreemptionDryRun(DryRun):
             refusals += refused
         return found, refusals
 
-    def hopeless(self, rows: IntArray, requested: IntArray, n_pods: IntArray) -> list[Refusal]:
+    def hopeless(self, rows: IntArray, emptied: Snapshot) -> list[Refusal]:
         run, nodes = self._run, self._run.snapshot.nodes
-        emptied = run.snapshot.supposing(requested, n_pods)
         standing = np.zeros(nodes.n_rows, dtype=np.bool_)
         standing[rows] = True
         for name in run.snapshot.nominated:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from scheduler.decision.dry_run import PreemptionDryRun
 from scheduler.decision.filter_run import ALL_ROWS, FilterRun, sifted
-from scheduler.decision.plugin_calls import prefilter
 from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.observer import SUCCESS, Observer
+from scheduler.framework.plugin import PreFilterPlugin
+from scheduler.framework.plugin_faults import is_refusal, plugin_call, wrong
 from scheduler.framework.profile import UNREADABLE_PODS, Profile
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, IntArray
@@ -175,3 +177,16 @@ def _beside_rivals(run: FilterRun, standing: BoolArray, refusals: list[Refusal])
     told = [refusal for refusal in found if refusal.code is not Code.ERROR]
     refusals += told
     return standing & ~np.logical_or.reduce([refusal.mask for refusal in told]) if told else standing
+
+
+@plugin_call("PreFilter")
+def prefilter(plugin: PreFilterPlugin, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
+    """Return a PreFilter plugin's answer as what it is."""
+    found: Any = plugin.prefilter(pod, snapshot)
+    if isinstance(found, PreFilterResult):
+        if found.node_names is not None and not isinstance(found.node_names, frozenset | set):
+            raise wrong(plugin, "PreFilter", "node names", found.node_names, "a frozenset or None")
+        return found
+    if isinstance(found, Status) and (found.code is Code.SKIP or is_refusal(found)):
+        return found
+    raise wrong(plugin, "PreFilter", "", found, "PreFilterResult, SKIP or a refusal")

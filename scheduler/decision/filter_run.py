@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from scheduler.decision.plugin_calls import counted, rejections, tally
+import numpy as np
+
 from scheduler.errors import PluginError
 from scheduler.framework.diagnosis import Refusal
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import FilterPlugin, Tally
+from scheduler.framework.plugin_faults import NODE_CODES, plugin_call, wrong
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, Rows
 from scheduler.model.pods import PodInfo
@@ -102,3 +105,44 @@ def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: l
 def filter_fault(plugin: str, text: str) -> PluginError:
     """Return the fault that a Filter plugin has told of a node, in kube-scheduler's words."""
     return PluginError(plugin, "Filter", f'running "{plugin}" filter plugin: {text}')
+
+
+@plugin_call("Filter")
+def rejections(
+    plugin: FilterPlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows, shape: tuple[int, ...]
+) -> list[Rejection]:
+    """Return a Filter plugin's answer; masks are bool of `shape`."""
+    found: Any = plugin.filter(state, pod, snapshot, rows)
+    if not isinstance(found, Iterable):
+        raise wrong(plugin, "Filter", "", found, "a sequence of Rejection")
+    answers = list(found)
+    for one in answers:
+        if not isinstance(one, Rejection):
+            raise wrong(plugin, "Filter", "", one, "Rejection")
+        mask: Any = one.mask
+        if not isinstance(mask, np.ndarray):
+            raise wrong(plugin, "Filter", "a mask", mask, f"a bool array of {shape}")
+        if mask.shape != shape or mask.dtype != np.bool_:
+            message = f'plugin "{plugin.name}" returns a mask of {mask.dtype} {mask.shape}, it should be bool {shape}'
+            raise PluginError(plugin.name, "Filter", message)
+        if one.code not in NODE_CODES:
+            expected = "UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE or ERROR"
+            raise wrong(plugin, "Filter", "the code", one.code, expected)
+        if not isinstance(one.reason, str):
+            raise wrong(plugin, "Filter", "the reason", one.reason, "a text")
+    return answers
+
+
+@plugin_call("Filter")
+def tally(
+    plugin: FilterPlugin, state: object, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
+) -> Tally | None:
+    """Return a Filter plugin's tally of some Pods."""
+    return plugin.tally(state, pod, snapshot, pods)
+
+
+@plugin_call("Filter")
+def counted(plugin: FilterPlugin, state: object, pod: PodInfo, row: int, snapshot: Snapshot, sign: int) -> object:
+    """Return PreFilter's state once `pod` has been placed on `row` (sign 1) or removed from it (-1)."""
+    found: object = (plugin.add_pod if sign > 0 else plugin.remove_pod)(state, pod, row, snapshot)
+    return found

@@ -2,38 +2,34 @@
 
 Arithmetic is integer: a contribution is rint(1000 · weight · score) thousandths as int64, and the total is
 their sum, so that parts add up exactly and a replay on another CPU is equal. Weights that terms bring are capped first
-(`share_cap.py`).
+(`share_cap.py`). What a plugin answers is checked before it counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import is_not
+from typing import Any
 
 import numpy as np
 
 from scheduler.decision.decision import WeighedTerm
-from scheduler.decision.plugin_calls import (
-    check_range,
-    normalized,
-    prescore,
-    score_terms,
-    scores,
-    term_share,
-    term_weight,
-)
 from scheduler.decision.share_cap import capped_weights
 from scheduler.errors import PluginError
 from scheduler.framework.observer import SUCCESS, Observer
-from scheduler.framework.plugin import ScorePlugin
+from scheduler.framework.plugin import MAX_NODE_SCORE, Plugin, PreScorePlugin, ScorePlugin
+from scheduler.framework.plugin_faults import plugin_call, wrong
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import Code, ScoreTerm, Status
 from scheduler.model.arrays import FloatArray, HashArray, IntArray, Rows
 from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
+from scheduler.model.rules import MAX_WEIGHT
 from scheduler.model.snapshot import Snapshot
 
 THOUSANDTHS = 1000
+_NUMBERS = (int, float, np.integer, np.floating)
+_SCORE_TYPES = (np.dtype(np.int64), np.dtype(np.float64))
 
 PluginTerm = tuple[ScorePlugin, ScoreTerm]
 
@@ -152,6 +148,80 @@ def _contribution(values: IntArray | FloatArray, weight: float) -> IntArray:
         return values.astype(np.int64, copy=False) * (THOUSANDTHS * int(weight))
     rounded: IntArray = np.rint(values * (THOUSANDTHS * weight)).astype(np.int64)
     return rounded
+
+
+@plugin_call("PreScore")
+def prescore(plugin: PreScorePlugin, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> object | Status:
+    """Return a PreScore plugin's answer."""
+    return plugin.prescore(pod, snapshot, rows)
+
+
+@plugin_call("Score")
+def score_terms(plugin: ScorePlugin, state: object, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> list[ScoreTerm]:
+    """Return a Score plugin's answer; what the terms hold is checked one by one."""
+    found: Any = plugin.score(state, pod, snapshot, rows)
+    if not isinstance(found, Iterable):
+        raise wrong(plugin, "Score", "", found, "a sequence of ScoreTerm")
+    terms = list(found)
+    for term in terms:
+        if not isinstance(term, ScoreTerm):
+            raise wrong(plugin, "Score", "", term, "ScoreTerm")
+        if not isinstance(term.name, str):
+            raise wrong(plugin, "Score", "the name of a term", term.name, "a text")
+    return terms
+
+
+def term_weight(plugin: Plugin, term: ScoreTerm, profile_weight: int | None) -> float:
+    """Return a term's weight, finite and 0..100; without a weight of the profile it must bring one."""
+    given: Any = term.weight
+    weight = profile_weight if given is None else given
+    # Written so that NaN fails: no comparison with it is True.
+    if not isinstance(weight, _NUMBERS) or not 0 <= weight <= MAX_WEIGHT:
+        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns weight {weight!r} for {term.name!r}')
+    return float(weight)
+
+
+def term_share(plugin: Plugin, term: ScoreTerm) -> float | None:
+    """Return the cap of a term's weight, above 0 and at most 1, or None."""
+    share: Any = term.max_share
+    if share is not None and not (isinstance(share, (int, float)) and 0 < share <= 1):
+        raise PluginError(plugin.name, "Score", f'plugin "{plugin.name}" returns share {share!r} for {term.name!r}')
+    return None if share is None else float(share)
+
+
+@plugin_call("NormalizeScore")
+def normalized(plugin: ScorePlugin, term: ScoreTerm, n_feasible: int) -> IntArray | FloatArray:
+    """Return a term's values after NormalizeScore, (n_feasible,), in 0..100."""
+    scores(plugin, term.values, n_feasible)
+    values = scores(plugin, plugin.normalize(term), n_feasible, "NormalizeScore")
+    check_range(plugin, values)
+    return values
+
+
+def scores(plugin: Plugin, found: Any, n: int, point: str = "Score") -> IntArray | FloatArray:
+    """Return scores as int64 or float64 (n,)."""
+    if not isinstance(found, np.ndarray):
+        raise wrong(plugin, point, "scores", found, f"an array of ({n},)")
+    if found.shape != (n,):
+        message = f'plugin "{plugin.name}" returns scores of shape {found.shape}, it should be ({n},)'
+        raise PluginError(plugin.name, point, message)
+    if found.dtype not in _SCORE_TYPES:
+        message = f'plugin "{plugin.name}" returns scores of type {found.dtype}, it should be int64 or float64'
+        raise PluginError(plugin.name, point, message)
+    return found
+
+
+def check_range(plugin: Plugin, values: IntArray | FloatArray) -> None:
+    """Refuse normalised scores beyond 0..100, and NaN."""
+    lowest, highest = values.min(), values.max()
+    # Written so that NaN fails: no comparison with it is True.
+    if not (lowest >= 0 and highest <= MAX_NODE_SCORE):
+        wrong = highest if lowest >= 0 else lowest
+        message = (
+            f'plugin "{plugin.name}" returns an invalid score {wrong}, '
+            f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+        )
+        raise PluginError(plugin.name, "Score", message)
 
 
 class RunningSum:

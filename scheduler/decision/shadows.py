@@ -14,11 +14,11 @@ from typing import Final
 import numpy as np
 
 from scheduler.decision.decision import Decision, Shadow
-from scheduler.decision.plugin_calls import plugin_call
 from scheduler.decision.score_phase import PluginTerm, capped, choose, score_phase, weigh
 from scheduler.errors import PluginError
 from scheduler.framework.observer import UNOBSERVED
 from scheduler.framework.plugin import FilterPlugin, ScorePlugin
+from scheduler.framework.plugin_faults import plugin_call
 from scheduler.framework.profile import Profile
 from scheduler.framework.status import ScoreTerm
 from scheduler.model.arrays import BoolArray, IntArray, Rows

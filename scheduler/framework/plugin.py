@@ -200,11 +200,11 @@ class DryRun(Protocol):
             Why those rows are refused even so; masks are bool (n_rows,). Where a plugin has a fault, with Code.ERROR.
         """
 
-    def hopeless(self, rows: IntArray, requested: IntArray, n_pods: IntArray) -> list[Refusal]:
+    def hopeless(self, rows: IntArray, emptied: Snapshot) -> list[Refusal]:
         """Return refusals, masks bool (n_rows,), that will stand on `rows` whichever Pods leave, found in columns.
 
-        A plugin's fault is among them, with Code.ERROR. Whom they do not cover nothing is known of. `requested`
-        (n_resources, n_rows) and `n_pods` (n_rows,) are what is left on each node once every Pod has gone that may go.
+        A plugin's fault is among them, with Code.ERROR. Whom they do not cover nothing is known of. `emptied`
+        shows in `requested` and `n_pods` what is left on each node once every Pod has gone that may go.
         """
 
 

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+import functools
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar, TypeVarTuple
 
 from scheduler.errors import PluginError
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.status import Code, Status
 
+P = TypeVar("P", bound=Plugin)
+A = TypeVarTuple("A")
+R = TypeVar("R")
+
 REFUSALS = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+NODE_CODES = (*REFUSALS, Code.ERROR)
+"""What may be said of one node."""
 _LONGEST = 100
+
+
+def plugin_call(point: str) -> Callable[[Callable[[P, *A], R]], Callable[[P, *A], R]]:
+    """Make what a function raises a fault of the plugin that is its first argument: it fails this attempt only."""
+
+    def guarded(function: Callable[[P, *A], R]) -> Callable[[P, *A], R]:
+        @functools.wraps(function)
+        def called(plugin: P, *args: *A) -> R:
+            try:
+                return function(plugin, *args)
+            except PluginError:
+                raise
+            except Exception as error:
+                raise raised(plugin, point, error) from error
+
+        return called
+
+    return guarded
 
 
 def raised(plugin: Plugin, point: str, error: Exception) -> PluginError:

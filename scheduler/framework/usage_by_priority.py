@@ -57,9 +57,15 @@ class UsageByPriority(Index):
         return counts
 
     def left_below(self, priority: int, nodes: NodeView) -> tuple[IntArray, IntArray]:
-        """Return what is requested, (n_resources, n_rows), and Pods, (n_rows,), without those of lower priority."""
+        """Return what is requested, (n_resources, n_rows), and Pods, (n_rows,), without those of lower priority.
+
+        Where there are none of lower priority, these are the columns of `nodes`.
+        """
+        below = self._below(priority)
+        if not below:
+            return nodes.requested, nodes.n_pods
         requested, n_pods = nodes.requested.copy(), nodes.n_pods.copy()
-        for usage in self._below(priority):
+        for usage in below:
             _add(n_pods, usage.n_pods, -1)
             for name, column in usage.requested.items():
                 _add(requested[nodes.resources[name]], column, -1)

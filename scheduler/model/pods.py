@@ -14,6 +14,7 @@ from scheduler.model.hashes import hash64, lot_of
 from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec, PodStatus
 from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
 from scheduler.model.structs import Labels
+from scheduler.model.unsupported import unsupported
 
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -137,6 +138,11 @@ class PodInfo:
         """What it wants and what it avoids near it."""
         return terms_of(self.pod)
 
+    @cached_property
+    def unsupported(self) -> tuple[str, ...]:
+        """`path: reason` of everything that it needs and Vane does not have, empty for most Pods."""
+        return unsupported(self.pod)
+
     def _port_holders(self) -> list[Container]:
         spec = self.pod.spec
         sidecars = [c for c in spec.init_containers or [] if c.restart_policy == "Always"]
@@ -151,7 +157,7 @@ class PodInfo:
         return hash64(_encoder.encode(fields).decode())
 
 
-_FROM_SPEC = ("requests", "requested_resources", "scored_requests", "host_ports", "affinity_terms")
+_FROM_SPEC = ("requests", "requested_resources", "scored_requests", "host_ports", "affinity_terms", "unsupported")
 _FROM_STATUS = ("usage",)
 
 

@@ -95,6 +95,10 @@ def needed(snapshot: Snapshot, dry_run: PreemptionDryRun) -> tuple[dict[int, lis
     return {row: [pod.name for pod in pods] for row, pods in found.items()}, reasons
 
 
+def without_pods(snapshot: Snapshot) -> Snapshot:
+    return snapshot.supposing(np.zeros_like(snapshot.nodes.requested), np.zeros_like(snapshot.nodes.n_pods))
+
+
 @pytest.mark.parametrize("plugin", [Crowded(), Local(), Room()], ids=["one by one", "together", "columns"])
 @pytest.mark.parametrize(
     ("cpu", "expected"),
@@ -137,7 +141,7 @@ def test_what_cannot_be_freed_is_found_in_columns() -> None:
     requested = snapshot.nodes.requested.copy()
     requested[snapshot.nodes.resources["cpu"], 0] = 0
 
-    refusals = dry_run.hopeless(np.arange(3), requested, snapshot.nodes.n_pods)
+    refusals = dry_run.hopeless(np.arange(3), snapshot.supposing(requested, snapshot.nodes.n_pods))
 
     assert [(one.plugin, one.reason, one.mask.tolist()) for one in refusals] == [
         ("NodeResourcesFit", "Insufficient cpu", [False, True, True])
@@ -146,20 +150,18 @@ def test_what_cannot_be_freed_is_found_in_columns() -> None:
 
 def test_who_may_mind_that_pods_leave_is_asked_before_those_that_come_after_it() -> None:
     snapshot, dry_run = dry_run_of(Sociable(), make_pod("target", cpu="1", priority=9), also=[Unmoved()])
-    nobody = np.zeros_like(snapshot.nodes.n_pods)
 
     _, reasons = needed(snapshot, dry_run)
 
-    assert dry_run.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody) == []
+    assert dry_run.hopeless(np.arange(3), without_pods(snapshot)) == []
     assert reasons == {row: {"too lonely"} for row in range(3)}
 
 
 def test_a_node_with_a_fault_is_left_out_and_the_others_are_tried() -> None:
     snapshot, dry_run = dry_run_of(Faulty(), make_pod("target", cpu="1", priority=9))
-    nobody = np.zeros_like(snapshot.nodes.n_pods)
 
     found, reasons = needed(snapshot, dry_run)
-    (hopeless,) = dry_run.hopeless(np.arange(3), np.zeros_like(snapshot.nodes.requested), nobody)
+    (hopeless,) = dry_run.hopeless(np.arange(3), without_pods(snapshot))
 
     assert found == {1: ["p10"], 2: ["p20"]}
     assert reasons == {0: {BROKEN}, 1: set(), 2: set()}

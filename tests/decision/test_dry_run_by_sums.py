@@ -106,11 +106,11 @@ def test_what_is_hopeless_stays_refused_whoever_leaves(random: Random) -> None:
         return
     nodes, priority = snapshot.nodes, world.pod.priority
     rows = np.flatnonzero(nodes.alive)
-    requested, n_pods = snapshot.index(UsageByPriority).left_below(priority, nodes)
+    emptied = snapshot.supposing(*snapshot.index(UsageByPriority).left_below(priority, nodes))
     removable = {row: [one for one in snapshot.pods_on(row) if one.priority < priority] for row in rows.tolist()}
 
     try:
-        hopeless = dry_run.hopeless(rows, requested, n_pods)
+        hopeless = dry_run.hopeless(rows, emptied)
     except PluginError:
         return
     answer = told(dry_run, removable)

@@ -133,15 +133,15 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin):
         self, pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis, dry_run: DryRun, search: Search
     ) -> IntArray:
         """Return the potential rows that have to be tried; `search` gets the refusals of the others."""
-        nodes, usage = snapshot.nodes, snapshot.index(UsageByPriority)
-        potential = _potential(snapshot, diagnosis)
-        spared = potential & (usage.n_pods_below(pod.priority, nodes.n_rows) == 0)
+        potential, nodes = _potential(snapshot, diagnosis), snapshot.nodes
+        requested, n_pods = snapshot.index(UsageByPriority).left_below(pod.priority, nodes)
+        spared = potential & (n_pods == nodes.n_pods)
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if spared.any():
             search.refusals.append(Refusal(self.name, code, REASON_NO_VICTIMS, spared))
         open_ = potential & ~spared
         if open_.any():
-            hopeless = dry_run.hopeless(np.flatnonzero(open_), *usage.left_below(pod.priority, nodes))
+            hopeless = dry_run.hopeless(np.flatnonzero(open_), snapshot.supposing(requested, n_pods))
             search.refusals += hopeless
             for refusal in hopeless:
                 open_ = open_ & ~refusal.mask
@@ -250,8 +250,7 @@ def _why_not_eligible(pod: PodInfo, snapshot: Snapshot, diagnosis: Diagnosis) ->
     row = snapshot.nodes.row_of(pod.pod.status.nominated_node_name)
     if row is None:
         return ""
-    verdict = diagnosis.of_row(row)
-    if verdict is not None and verdict[1] is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+    if any(one.mask[row] and one.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE for one in diagnosis.refusals):
         return ""
     waits = any(one.priority < pod.priority and _is_leaving(one) for one in snapshot.pods_on(row))
     return REASON_TERMINATING if waits else ""
