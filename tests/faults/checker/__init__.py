@@ -1,0 +1,1 @@
+"""What the API server's audit log and watch say of a run; nothing here asks Vane."""
