@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scheduler.errors import VaneError
+from scheduler.tls import TlsFilesError, client_context
 
 DEFAULT_URL: Final = "https://127.0.0.1:10259"
 SELF_SIGNED_NOTE: Final = "the certificate is not verified: self-signed, on this machine"
@@ -75,7 +76,7 @@ class SignalsReader:
         except ssl.SSLCertVerificationError as error:
             if error.verify_code not in _SELF_SIGNED or not self._may_be_self_signed:
                 raise TopError(self._untrusted(error)) from error
-            self._context = _unverified()
+            self._context = client_context(verify=False)
             self.note = SELF_SIGNED_NOTE
             return self._read(asked)
 
@@ -167,15 +168,8 @@ def is_loopback(host: str) -> bool:
 
 def _context(server: ServerAccess) -> ssl.SSLContext:
     if server.skips_verification:
-        return _unverified()
+        return client_context(verify=False)
     try:
-        return ssl.create_default_context(cafile=None if server.ca_file is None else str(server.ca_file))
-    except (OSError, ssl.SSLError) as error:
-        raise TopError(f"--ca-file {server.ca_file}: cannot be used: {error}") from error
-
-
-def _unverified() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+        return client_context(None if server.ca_file is None else str(server.ca_file))
+    except TlsFilesError as error:
+        raise TopError(f"--ca-file: {error}") from error

@@ -21,7 +21,8 @@ from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 from scheduler.errors import ConfigError
 from scheduler.kube.binder.messages import BinderConnection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
-from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError, user_agent
+from scheduler.kube.endpoint import Endpoint, TlsContext, user_agent
+from scheduler.tls import TlsFilesError
 
 log = logging.getLogger(__name__)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import socket
-import ssl
 import sys
 
 import msgspec
 
 from scheduler import __version__
-from scheduler.errors import VaneError
+from scheduler.tls import TlsFilesError, client_context
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Go's names, as in every other component's User-Agent, for what the machine calls itself."""
@@ -56,10 +55,6 @@ def user_agent(identity: str = "", component: str = "") -> str:
     return f"{product} {'/'.join(part for part in (identity, component) if part)}".rstrip()
 
 
-class TlsFilesError(VaneError):
-    """A CA, client certificate or key file cannot be read or does not fit."""
-
-
 class TlsContext:
     """One SSLContext per process, whose client certificate follows its files.
 
@@ -69,7 +64,7 @@ class TlsContext:
     def __init__(self, endpoint: Endpoint) -> None:
         self._cert = (endpoint.cert_file, endpoint.key_file)
         self._loaded: tuple[int, ...] = ()
-        self.context = _context(endpoint) if endpoint.is_tls else None
+        self.context = client_context(endpoint.ca_file, verify=endpoint.verify) if endpoint.is_tls else None
         self.reload()
 
     def use(self, cert_file: str | None, key_file: str | None) -> bool:
@@ -99,17 +94,6 @@ class TlsContext:
             raise TlsFilesError(f"client certificate {cert_file} with key {key_file}: {error}") from error
         self._loaded = stamp
         return True
-
-
-def _context(endpoint: Endpoint) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=endpoint.ca_file)
-    except OSError as error:
-        raise TlsFilesError(f"certificate authority {endpoint.ca_file}: {error}") from error
-    if not endpoint.verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _stamp(path: str) -> tuple[int, ...]:

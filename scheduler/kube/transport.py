@@ -14,7 +14,8 @@ from scheduler.kube.api_objects import status_of
 from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError
-from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, TlsFilesError, socket_options
+from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, socket_options
+from scheduler.tls import TlsFilesError, client_context
 
 DEFAULT_TIMEOUT_S = 30.0
 JSON = "application/json"
@@ -193,7 +194,7 @@ def _pool(connection: Connection, size: int) -> urllib3.PoolManager:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             options["cert_reqs"] = "CERT_NONE"
     if connection.endpoint.proxy is not None:
-        return urllib3.ProxyManager(connection.endpoint.proxy, **options)
+        return urllib3.ProxyManager(connection.endpoint.proxy, proxy_ssl_context=client_context(), **options)
     return urllib3.PoolManager(**options)
 
 

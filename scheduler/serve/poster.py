@@ -15,6 +15,7 @@ from scheduler import __version__
 from scheduler.framework.instructions import Receiver
 from scheduler.kube.backoff import retry_after_s
 from scheduler.serve.cloud_event import CONTENT_TYPE
+from scheduler.tls import TlsFilesError, client_context
 
 _TRY_AGAIN: Final = frozenset({408, 429})
 _LONGEST_TOLD_S: Final = 60.0
@@ -39,6 +40,7 @@ class Poster:
     """
 
     def __init__(self, timeout_s: float) -> None:
+        self._system = client_context()
         self._contexts: dict[str, tuple[tuple[int, ...], ssl.SSLContext]] = {}
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=timeout_s),
@@ -55,21 +57,21 @@ class Poster:
                 receiver.url, data=body, headers=headers, allow_redirects=False, ssl=self._context(receiver.ca_file)
             ) as response:
                 return _failure(response)
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, TlsFilesError) as error:
             return Failure(_without_url(error, receiver))
 
     async def close(self) -> None:
         await self._session.close()
 
-    def _context(self, ca_file: str | None) -> ssl.SSLContext | bool:
-        """Return the context for a CA file, made again when the file has changed; True for the system's authorities."""
+    def _context(self, ca_file: str | None) -> ssl.SSLContext:
+        """Return the context for a CA file, made again when the file has changed."""
         if ca_file is None:
-            return True
+            return self._system
         status = os.stat(ca_file)
         stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
         known = self._contexts.pop(ca_file, None)
         if known is None or known[0] != stamp:
-            known = (stamp, ssl.create_default_context(cafile=ca_file))
+            known = (stamp, client_context(ca_file))
         self._contexts[ca_file] = known
         if len(self._contexts) > _MAX_CONTEXTS:
             del self._contexts[next(iter(self._contexts))]

@@ -103,7 +103,7 @@ def test_without_rules_there_is_nothing_to_show(top: Top, source: Source) -> Non
         (["--limit", "0"], "vane top: --limit: must be from 1 to 5000, got 0"),
         (["--interval", "2"], "vane top: --interval: must be a duration, got '2'"),
         (["--interval", "1ms"], "vane top: --interval: must be at least 0.5s, got '1ms'"),
-        (["--ca-file", "/nowhere"], "vane top: --ca-file /nowhere: cannot be used"),
+        (["--ca-file", "/nowhere"], "vane top: --ca-file: certificate authority /nowhere cannot be read: No such file"),
     ],
 )
 def test_wrong_use_is_told(top: Top, words: list[str], problem: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -88,6 +89,8 @@ class Exchange:
 @dataclass
 class FakeApi:
     port: int = 0
+    context: ssl.SSLContext | None = None
+    """What the next connection gets; None: no TLS."""
     received: list[Received] = field(default_factory=list)
     _scripts: dict[tuple[str, str], list[Responder]] = field(default_factory=lambda: defaultdict(list))
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -95,7 +98,7 @@ class FakeApi:
 
     @property
     def host(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.context is None else 'https'}://127.0.0.1:{self.port}"
 
     def script(self, method: str, path: str, *responders: Responder) -> None:
         """Answer requests with these in turn; the last one answers all that follow."""
@@ -120,8 +123,8 @@ class FakeApi:
 
 
 @contextlib.contextmanager
-def fake_api() -> Iterator[FakeApi]:
-    api = FakeApi()
+def fake_api(context: ssl.SSLContext | None = None) -> Iterator[FakeApi]:
+    api = FakeApi(context=context)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -141,6 +144,11 @@ def fake_api() -> Iterator[FakeApi]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
+        def setup(self) -> None:
+            if api.context is not None:
+                self.request = api.context.wrap_socket(self.request, server_side=True)
+            super().setup()
+
         def handle(self) -> None:
             with contextlib.suppress(OSError, ValueError):
                 super().handle()
@@ -148,6 +156,8 @@ def fake_api() -> Iterator[FakeApi]:
         def finish(self) -> None:
             with contextlib.suppress(OSError, ValueError):
                 super().finish()
+            if api.context is not None:
+                self.request.close()  # the server itself knows only the socket beneath
 
     class Server(ThreadingHTTPServer):
         request_queue_size = 256

@@ -15,8 +15,9 @@ import yaml
 from scheduler.errors import ConfigError
 from scheduler.kube.config import Connection, ServiceAccount, load_connection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
-from scheduler.kube.endpoint import Endpoint, TlsContext, TlsFilesError, socket_options
+from scheduler.kube.endpoint import Endpoint, TlsContext, socket_options
 from scheduler.kube.transport import ApiError, Transport, TransportError
+from scheduler.tls import TlsFilesError
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import FakeApi, hangs, replies, status
 from tests.support.clocks import OwnTime

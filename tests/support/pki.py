@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import ssl
 from collections.abc import Sequence
+from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -39,17 +41,22 @@ def public_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 class CertificateAuthority:
-    """Signs the API server's serving certificate and the clients' certificates."""
+    """Signs the API server's serving certificate and the clients' certificates.
 
-    def __init__(self) -> None:
+    Without key identifiers it is as those of many clusters that have grown old: RFC 5280 wants them, Go does not.
+    """
+
+    def __init__(self, key_identifiers: bool = True) -> None:
         self._key = new_key()
+        self._key_identifiers = key_identifiers
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test-control-plane")])
         builder = _builder(self._name, self._name, self._key)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         builder = builder.add_extension(_CA_KEY_USAGE, critical=True)
-        builder = builder.add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
-        )
+        if key_identifiers:
+            builder = builder.add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+            )
         self._certificate = builder.sign(self._key, hashes.SHA256())
 
     @property
@@ -75,13 +82,23 @@ class CertificateAuthority:
         key = new_key()
         builder = _builder(subject, self._name, key)
         builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        builder = builder.add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-        )
+        if self._key_identifiers:
+            builder = builder.add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
         if names:
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         return certificate.public_bytes(serialization.Encoding.PEM), private_pem(key)
+
+
+def server_context(authority: CertificateAuthority, folder: Path) -> ssl.SSLContext:
+    """Return what a server on loopback shows: a certificate of the authority; leaves `ca.crt` in the folder."""
+    (folder / "ca.crt").write_bytes(authority.pem)
+    (folder / "server.pem").write_bytes(b"".join(authority.issue_server(["localhost"], ["127.0.0.1"])))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    return context
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from scheduler.kube.binder.response import BrokenError, Response, ResponseReader
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, Endpoint, socket_options
+from scheduler.tls import client_context
 
 MAX_CONNECTIONS = 64
 IDLE_S = 60.0
@@ -197,7 +198,7 @@ class ConnectionPool:
             return await _connect(host, port, self._context, server_name)
         is_tls = endpoint.proxy.startswith("https:")
         proxy, proxy_port = address_of(endpoint.proxy)
-        connection = await _connect(proxy, proxy_port, ssl.create_default_context() if is_tls else None, proxy)
+        connection = await _connect(proxy, proxy_port, client_context() if is_tls else None, proxy)
         try:
             request = _tunnel_request(host, port, endpoint.proxy)
             await connection.open_tunnel(request, self._context, server_name)

@@ -58,7 +58,7 @@ from scheduler.kube.binder.messages import (
 )
 from scheduler.kube.binder.patches import ObjectPatches, PodPatches
 from scheduler.kube.binder.retry import Chance
-from scheduler.kube.endpoint import TlsFilesError
+from scheduler.tls import TlsFilesError
 
 _FLUSH_S = 0.002
 _DRAIN_POLL_S = 0.005

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import base64
 import re
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import HTTPConnectionPool, PoolManager
 
-from scheduler.signals.asking.query_errors import CredentialsUnreadable
+from scheduler.signals.asking.query_errors import CertificateRefused, CredentialsUnreadable
+from scheduler.tls import TlsFilesError, client_context
 
 REREAD_S: Final = 60.0
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -117,14 +119,8 @@ class PrometheusConnections:
 
     def __init__(self, access: Access, n_connections: int) -> None:
         self._files = tuple(file for file in (access.ca_file, access.cert_file, access.key_file) if file is not None)
-        self._made_with: dict[str, Any] = {
-            "maxsize": n_connections,
-            "block": True,
-            "cert_reqs": "CERT_REQUIRED",
-            "ca_certs": str(access.ca_file or DEFAULT_CA_BUNDLE_PATH),
-            "cert_file": None if access.cert_file is None else str(access.cert_file),
-            "key_file": None if access.key_file is None else str(access.key_file),
-        }
+        self._access = access
+        self._n_connections = n_connections
         self._lock = threading.Lock()
         self._stamp: tuple[tuple[int, int, int], ...] | None = None
         self._manager: PoolManager | None = None
@@ -136,17 +132,29 @@ class PrometheusConnections:
         ------
         CredentialsUnreadable
             A file is missing.
+        CertificateRefused
+            What is in one cannot be used.
         """
         stamp = tuple(_stamp(file) for file in self._files)
         with self._lock:
             if self._manager is None or stamp != self._stamp:
-                self._manager = PoolManager(num_pools=1, **self._made_with)
+                self._manager = PoolManager(
+                    num_pools=1, maxsize=self._n_connections, block=True, ssl_context=_context(self._access)
+                )
                 self._stamp = stamp
             return self._manager.connection_from_url(url)
 
     def close(self) -> None:
         if self._manager is not None:
             self._manager.clear()
+
+
+def _context(access: Access) -> ssl.SSLContext:
+    cert_file, key_file = (None if file is None else str(file) for file in (access.cert_file, access.key_file))
+    try:
+        return client_context(str(access.ca_file or DEFAULT_CA_BUNDLE_PATH), cert_file, key_file)
+    except TlsFilesError as error:
+        raise CertificateRefused(str(error)) from error
 
 
 def _stamp(file: Path) -> tuple[int, int, int]:
