@@ -15,11 +15,20 @@ from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
 
 
+MAX_EVENTS = 2_000
+"""So many are kept for Pods that wait at Permit. One that was let in before the oldest of them may have missed one that
+helps it, and is tried again after its backoff."""
+
+MAX_OWN_EVENTS = 100
+"""The same for updates of one such Pod itself."""
+
+
 @dataclass(slots=True)
 class InFlightEntity:
     """One entity between pop and the end of its attempt.
 
-    `latest` and `problem` are the Pod as last seen, `own` the events about this Pod itself since the pop.
+    `latest` and `problem` are the Pod as last seen, `own` the events about this Pod itself since the pop. `has_missed`
+    says that events came which are not kept: too many of them, or after the attempt was settled.
     """
 
     entity: QueuedEntity
@@ -27,16 +36,28 @@ class InFlightEntity:
     latest: PodInfo
     problem: str
     own: list[ClusterEvent] = field(default_factory=list)
+    has_missed: bool = False
 
     def saw(self, pod: PodInfo, problem: str) -> None:
         self.latest, self.problem = pod, problem
+
+    def record(self, events: list[ClusterEvent]) -> None:
+        """Keep events about this Pod itself."""
+        if not self.has_missed:
+            self.own += events
+        if len(self.own) > MAX_OWN_EVENTS:
+            self.miss()
+
+    def miss(self) -> None:
+        self.has_missed = True
+        self.own.clear()
 
 
 class InFlight:
     """The attempts under way in the order of their start, and every event since the oldest of them.
 
-    A settled attempt needs no more events: its Pod is only remembered until the watch shows it bound or gone,
-    because its bind may still fail.
+    A settled attempt needs no more events, because only an error can send its Pod back, and that waits for none. Its
+    Pod is remembered until the watch shows it bound or gone.
     """
 
     def __init__(self) -> None:
@@ -44,6 +65,7 @@ class InFlight:
         self._settled: dict[str, InFlightEntity] = {}
         self._events: deque[tuple[int, ClusterEvent]] = deque()
         self._n_recorded = 0
+        self._n_dropped = 0
 
     def __len__(self) -> int:
         return len(self._attempts)
@@ -62,11 +84,13 @@ class InFlight:
         if self._attempts:
             self._n_recorded += 1
             self._events.append((self._n_recorded, event))
+            if len(self._events) > MAX_EVENTS:
+                self._n_dropped, _ = self._events.popleft()
 
-    def events_since(self, attempt: InFlightEntity) -> list[ClusterEvent]:
-        """Return what an attempt missed; nothing once it is settled."""
-        if attempt.entity.uid not in self._attempts:
-            return []
+    def events_since(self, attempt: InFlightEntity) -> list[ClusterEvent] | None:
+        """Return what came during an attempt; None if not all of it was kept."""
+        if attempt.has_missed or attempt.started < self._n_dropped:
+            return None
         return [event for number, event in self._events if number > attempt.started] + attempt.own
 
     def settle(self, uid: str) -> None:
@@ -74,6 +98,7 @@ class InFlight:
         attempt = self._attempts.get(uid)
         if attempt is not None:
             self.finish(uid)
+            attempt.miss()
             self._settled[uid] = attempt
 
     def finish(self, uid: str) -> InFlightEntity | None:

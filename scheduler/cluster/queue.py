@@ -91,7 +91,7 @@ class SchedulingQueue:
         attempt = self._in_flight.get(new.uid)
         if attempt is not None:
             attempt.saw(new, problem)
-            attempt.own += pod_changes(old, new, Resource.TARGET_POD)
+            attempt.record(pod_changes(old, new, Resource.TARGET_POD))
             return
         entity = self._find(new.uid)
         if entity is None:
@@ -159,7 +159,7 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """End the recording of events for an attempt: nothing but an error can bring its Pod back now.
 
-        The Pod stays known until `delete`, because its bind may still fail.
+        As upstream this is before PreBind, which may wait for minutes. The Pod stays known until `delete`.
         """
         self._in_flight.settle(uid)
 
@@ -168,8 +168,8 @@ class SchedulingQueue:
     ) -> bool:
         """Take back an entity after its attempt; False if it was deleted or bound meanwhile.
 
-        Events that came during the attempt count as if they came now. If no plugin refused it, it failed by an
-        error.
+        Events that came during the attempt count as if they came now; where not all were kept, it is tried again after
+        backoff. If no plugin refused it, it failed by an error.
         """
         attempt = self._take_back(entity, now_s)
         if attempt is None:
@@ -180,7 +180,9 @@ class SchedulingQueue:
             entity.consecutive_errors = 0
             entity.unschedulable_count += 1
             events = self._in_flight.events_since(attempt)
-            strategy = max((self._plugins.strategy(entity, event) for event in events), default=QueueingStrategy.SKIP)
+            if events is not None:
+                moves = (self._plugins.strategy(entity, event) for event in events)
+                strategy = max(moves, default=QueueingStrategy.SKIP)
         else:
             entity.consecutive_errors += 1
         self._in_flight.finish(entity.uid)

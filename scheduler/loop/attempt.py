@@ -68,6 +68,8 @@ class Flight:
 
     waiting_since_s
         When it began to wait at Permit.
+    is_past_permit
+        From where on no event is kept for it: whatever sends it back counts as an error.
     preparing
         The PreBind plugin that it is at, "" before and after.
     assumed
@@ -82,6 +84,7 @@ class Flight:
     steps: Walk = field(init=False)
     settle: Settle = field(init=False)
     waiting_since_s: float | None = None
+    is_past_permit: bool = False
     preparing: str = ""
     awaits_bind: bool = False
     assumed: dict[ObjectKey, CatalogObject] = field(default_factory=dict)

@@ -93,6 +93,13 @@ class FailureHandler:
         if waits:
             self._report_there(attempt, UNSCHEDULABLE, diagnosis.message(), was_nominated)
 
+    def refused_late(self, attempt: Attempt, status: Status, now_s: float, was_nominated: bool = False) -> None:
+        """PreBind refused the Pod: as upstream it is told so, and tried again after backoff as after an error."""
+        waits = self._queue.requeue_error(attempt.entity, now_s)
+        self._count(attempt, "unschedulable", now_s)
+        if waits:
+            self._report_there(attempt, UNSCHEDULABLE, ", ".join(status.reasons), was_nominated)
+
     def unsupported(self, attempt: Attempt, error: UnsupportedPodError, now_s: float) -> None:
         """The Pod needs what is not built: only an update of the Pod can help."""
         waits = self._queue.requeue_until_update(attempt.entity, now_s)

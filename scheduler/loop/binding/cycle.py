@@ -99,6 +99,10 @@ class BindingCycle:
             self._preparations.reserve(flight)
         if profile.permit:
             yield from self._permit(flight)
+        # As upstream: from here on only an error sends the Pod back. That waits for no event, so none are kept for it,
+        # however long PreBind takes.
+        self._queue.done(flight.placement.pod.uid)
+        flight.is_past_permit = True
         if profile.prebind:
             yield from self._preparations.prebind(flight)
         yield from self._bind(flight)
@@ -251,7 +255,6 @@ class BindingCycle:
     def _bound(self, flight: Flight) -> None:
         placement = flight.placement
         del self._flights[placement.pod.uid]
-        self._queue.done(placement.pod.uid)
         _count_scheduled(self._metrics, placement.attempt, self._clock())
         for plugin in placement.profile.postbind:
             self._instructions.after_bind(self._runner, plugin, placement)
@@ -268,7 +271,9 @@ class BindingCycle:
         forgotten = self._cache.forget(uid)
         if forgotten is not None:
             self._queue.on_event(pod_deleted(forgotten), now_s)
-        if isinstance(error, RefusedError):
+        if isinstance(error, RefusedError) and flight.is_past_permit:
+            self._failure.refused_late(attempt, error.status, now_s, flight.is_nominated)
+        elif isinstance(error, RefusedError):
             self._failure.refused_there(attempt, error.plugin, error.status, now_s, flight.is_nominated)
         elif isinstance(error, LostError):
             self._queue.done(uid)

@@ -83,7 +83,7 @@ def test_postfilter_is_called_where_no_node_is_feasible_and_ends_the_message(wor
     assert world.message() == f"0/3 nodes are available: 3 Insufficient cpu. {preemption}, no way out."
 
 
-@pytest.mark.parametrize(("at", "last"), [("reserve", "Reserve"), ("permit", "Permit"), ("prebind", "PreBind")])
+@pytest.mark.parametrize(("at", "last"), [("reserve", "Reserve"), ("permit", "Permit")])
 def test_a_refusal_undoes_all_and_says_so_of_one_node(world: World, at: str, last: str) -> None:
     world.start(f"{at}-refuses")
 
@@ -92,6 +92,16 @@ def test_a_refusal_undoes_all_and_says_so_of_one_node(world: World, at: str, las
     assert world.message() == f"0/1 nodes are available: 1 {at} refuses."
     assert world.harness.binder.reports[0].reason == "Unschedulable"
     assert world.harness.world.queue.place_of("uid-1") == "unschedulable"
+
+
+def test_a_refusal_at_prebind_waits_for_no_event(world: World) -> None:
+    """As upstream: no events were kept for the Pod since Permit, so it comes back by itself, as after an error."""
+    world.start("prebind-refuses")
+
+    assert world.is_undone()
+    (report,) = world.harness.binder.reports
+    assert (report.reason, report.message) == ("Unschedulable", "prebind refuses")
+    assert world.harness.world.queue.place_of("uid-1") == "error-backoff"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any, Literal
 
 import msgspec
 import pytest
 
+from scheduler.framework.events import ClusterEvent
 from scheduler.kube.binder.messages import PatchResult
 from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.messages import BinderSaid
@@ -275,6 +277,30 @@ def test_the_wait_ends_after_ten_minutes(world: World) -> None:
     world.tick(0.5)
 
     assert world.failure() == f"{BINDING}binding volumes: context deadline exceeded"
+
+
+@pytest.mark.parametrize("at", ["PreBind", "Bind"])
+def test_no_event_is_kept_for_a_pod_that_is_being_bound(world: World, at: str) -> None:
+    """A provisioner may take ten minutes, and each change to a node would be kept with both versions of it."""
+    before = n_events()
+    if at == "PreBind":
+        world.start("made")
+        world.answer("2")
+    else:
+        world.harness.see(make_pod("web"))
+        world.harness.run(1)
+    assert len(world.harness.binding) == 1
+    for number in range(3_000):
+        world.harness.loop.apply(Changed("Node", "MODIFIED", make_node("b", pods=200 + number)))
+        if number % 10 == 0:
+            world.harness.see(make_pod("web", version=str(number), labels={"at": str(number)}), "MODIFIED")
+
+    assert n_events() == before
+
+
+def n_events() -> int:
+    """Return how many cluster events something still refers to."""
+    return sum(isinstance(one, ClusterEvent) for one in gc.get_objects())
 
 
 def test_a_conflict_leaves_everything_as_it_was(world: World) -> None:
