@@ -59,7 +59,7 @@ class Placement:
 
 
 class LostError(VaneError):
-    """The Pod is bound elsewhere or gone: all that is left is to forget it."""
+    """The Pod is bound elsewhere or gone, says an answer; its place is given back, and the watch has the last word."""
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from scheduler.decision.decision import Decision
 from scheduler.decision.record import record_of
 from scheduler.errors import CacheCorruptedError, InvalidObjectError, PluginError, UnsupportedPodError
 from scheduler.framework.profile import Profile
-from scheduler.kube.election.roll_call import EVERYONE, RollCall
+from scheduler.kube.election.roll_call import EVERYONE, ROLL_CALL_LIFE_S, RollCall
 from scheduler.loop.attempt import Attempt
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle_observer import CycleObserver
@@ -62,6 +62,7 @@ class SchedulingCycle:
         self._observer = observer
         self._clock = clock
         self._roll_call = EVERYONE
+        self._roll_call_ends_s = math.inf
         self._followers = [plugin for profile in profiles.values() for plugin in profile.followers]
         self._followed = (-1, -1)
         self._follow_again_s = -math.inf
@@ -120,14 +121,16 @@ class SchedulingCycle:
                 self._followers.remove(plugin)
 
     def lead(self, roll_call: RollCall) -> None:
-        """Go by this list of the Pods that the leader before us has left pending."""
-        self._roll_call = roll_call
+        """Go by this list of the Pods that the leader before us has left pending, for a while."""
+        self._roll_call, self._roll_call_ends_s = roll_call, self._clock() + ROLL_CALL_LIFE_S
 
     def _is_overtaken(self, attempt: Attempt) -> bool:
-        """Skip a Pod that the leader before us has bound or that is gone: the watch is about to show it."""
+        """Put off a Pod that the leader before us has bound or that is gone: the watch is about to show it."""
+        if attempt.began_s >= self._roll_call_ends_s:
+            self._roll_call = EVERYONE
         if not self._roll_call.is_overtaken(attempt.pod.pod):
             return False
-        self._world.queue.done(attempt.pod.uid)
+        self._world.queue.requeue_error(attempt.entity, attempt.began_s)
         return True
 
     def _decide(self, attempt: Attempt, snapshot: Snapshot) -> Decision | None:

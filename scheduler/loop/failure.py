@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
+_LOST_IN_VAIN = 3
+"""After so many errors in a row the Pod is told: it is not the watch that is late."""
+
 
 def pod_ref(pod: PodInfo) -> PodRef:
     metadata = pod.pod.metadata
@@ -113,6 +116,23 @@ class FailureHandler:
         waits = self._queue.requeue_error(attempt.entity, now_s)
         self._count(attempt, "error", now_s)
         if waits:
+            self._report_there(attempt, SCHEDULER_ERROR, message, was_nominated)
+
+    def lost(self, attempt: Attempt, outcome: str, now_s: float, was_nominated: bool = False) -> None:
+        """An answer says that the Pod is bound elsewhere or gone. The watch is about to show that, and takes it away.
+
+        If the watch goes on to show it pending, the answer was wrong, a proxy's 404 say: it is tried again after backoff.
+        """
+        latest = self._queue.get(attempt.pod.uid)
+        if latest is not None and latest.pod.metadata.deletion_timestamp is not None:
+            self._queue.done(attempt.pod.uid)
+            return
+        if not self._queue.requeue_error(attempt.entity, now_s):
+            return
+        log.info("the Pod is bound elsewhere or gone", extra={"pod": attempt.pod.key, "outcome": outcome})
+        if attempt.entity.consecutive_errors >= _LOST_IN_VAIN:
+            self._count(attempt, "error", now_s)
+            message = f"the watch shows the Pod pending, but a bind was answered with {outcome!r}"
             self._report_there(attempt, SCHEDULER_ERROR, message, was_nominated)
 
     def _count(self, attempt: Attempt, result: str, now_s: float) -> None:

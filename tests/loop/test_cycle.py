@@ -115,8 +115,29 @@ def test_a_pod_that_is_not_ours_any_more_is_let_go(harness: Harness, outcome: An
 
     assert not harness.world.cache.is_placed("uid-1")
     assert harness.binder.reports == []
+    harness.see(make_pod("web", uid="uid-1", cpu="1", node="b"), "DELETED" if outcome == "deleted" else "MODIFIED")
     harness.now_s += 60
     assert harness.run() == 0
+
+
+@pytest.mark.parametrize("outcome", ["conflict_other_node", "deleted"])
+def test_a_pod_that_the_watch_goes_on_to_show_as_pending_is_tried_again(harness: Harness, outcome: Any) -> None:
+    """The answer may be that of a proxy, or of an API server on another store."""
+    harness.see(make_pod("web", uid="uid-1", cpu="1"))
+    for _ in range(2):
+        assert harness.run() == 1
+        harness.settle(outcome)
+        assert harness.world.queue.place_of("uid-1") == "error-backoff"
+        harness.now_s += 12
+    assert harness.binder.reports == []
+    assert harness.run() == 1
+    harness.settle(outcome)
+    (report,) = harness.binder.reports
+    assert (report.reason, outcome in report.message) == ("SchedulerError", True)
+
+    harness.now_s += 12
+    assert harness.run() == 1
+    assert harness.placed().keys() == {"web"}
 
 
 def test_a_pod_already_on_the_node_asked_for_counts_as_bound(harness: Harness) -> None:

@@ -127,9 +127,8 @@ class PodBinder:
                 if answer.is_ok:
                     self._on_event(events.scheduled_event(request))
                     return _result(request, "bound", answer)
-                if answer.code == 404:
-                    return _result(request, "deleted", answer)
-                if answer.code == 409:
+                if answer.code in (404, 409):
+                    # A 404 may be that of something between us and the API server, which knows no such path.
                     conflict = True
                     result = await self._resolve(request, http, pod, answer, is_lost)
                     if result is not None:
@@ -143,7 +142,7 @@ class PodBinder:
     async def _resolve(
         self, request: BindRequest, http: ApiHttp, ref: PodRef, conflict: ApiAnswer, is_lost: bool
     ) -> BindResult | None:
-        """Ask what became of the Pod; None: it can still be bound, so try again."""
+        """Ask what became of the Pod, which the UID tells from one of the same name; None: try to bind it again."""
         answer = await _ask(http, ref)
         if answer is None:
             return None

@@ -16,6 +16,9 @@ from scheduler.model.structs import MALFORMED_JSON
 ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 PAGE_SIZE = 500
 
+ROLL_CALL_LIFE_S = 60.0
+"""In which a watch that lags has caught up, or was found to be dead and begun anew with a list."""
+
 _PODS_PATH = "/api/v1/pods"
 _TIMEOUT_S = 60.0
 
@@ -39,6 +42,9 @@ class RollCall:
     The watch may lag behind what the leader before us has done. What it shows is older than the list where its
     resourceVersion is not greater (those of one API server are comparable numbers), and then only Pods on the list may
     be tried: the others have been bound or deleted, and the watch is about to say so.
+
+    This holds for `ROLL_CALL_LIFE_S` only. Where the API server's store was restored from a backup, versions begin
+    again below that of the list; and a bind that comes too early is refused by the API server.
     """
 
     resource_version: int

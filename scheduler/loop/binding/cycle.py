@@ -276,8 +276,7 @@ class BindingCycle:
         elif isinstance(error, RefusedError):
             self._failure.refused_there(attempt, error.plugin, error.status, now_s, flight.is_nominated)
         elif isinstance(error, LostError):
-            self._queue.done(uid)
-            log.info("the Pod is bound elsewhere or gone", extra={"pod": attempt.pod.key, "outcome": str(error)})
+            self._failure.lost(attempt, str(error), now_s, flight.is_nominated)
         else:
             stage = _VOLUME_STAGES.get((error.plugin, error.point)) if isinstance(error, PluginError) else None
             if stage is not None:

@@ -96,6 +96,16 @@ def test_deleted_pod(server: FakeApi, running: Running) -> None:
     assert (result.outcome, result.message) == ("deleted", 'pods "a" not found')
 
 
+def test_a_404_for_a_pod_that_is_there_is_tried_again(server: FakeApi, running: Running) -> None:
+    unknown = raw(404, b"<html>404 page not found</html>")
+    server.script("POST", BIND_PATH, unknown, unknown, CREATED)
+    server.script("GET", POD_PATH, replies(200, pod("a")))
+    assert running.bind().outcome == "bound"
+    server.script("POST", BIND_PATH, unknown)
+    result = running.bind()
+    assert (result.outcome, result.code) == ("failed", 404)
+
+
 @pytest.mark.parametrize("lost", [pytest.param(cuts, id="closed"), pytest.param(resets, id="reset")])
 def test_a_lost_answer_is_asked_for_again(server: FakeApi, running: Running, lost: Any) -> None:
     server.script("POST", BIND_PATH, lost, CONFLICT)

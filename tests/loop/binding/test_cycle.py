@@ -11,7 +11,7 @@ import pytest
 from scheduler.framework.instructions import Instruction, Notify, PatchPod, Receiver
 from scheduler.framework.plugin import PostBindPlugin, PreBindPlugin
 from scheduler.framework.status import Status
-from scheduler.kube.election.roll_call import RollCall
+from scheduler.kube.election.roll_call import ROLL_CALL_LIFE_S, RollCall
 from scheduler.loop.messages import Led, PermitCall, PermitCalled
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod
@@ -247,3 +247,20 @@ def test_a_new_leader_leaves_the_pods_that_are_not_on_its_roll_call() -> None:
     harness.see(make_pod("old", uid="old", version="8", node="a"), "MODIFIED")
     assert harness.world.cache.is_placed("old")
     assert harness.world.queue.place_of("old") == ""
+
+
+def test_a_roll_call_loses_no_pod_when_versions_begin_again() -> None:
+    """After a restore of etcd from a backup new Pods have versions that the list had passed."""
+    harness = Harness()
+    harness.list_nodes(make_node("a", cpu="4", memory="8Gi", pods=10))
+    harness.list_pods()
+    harness.loop.apply(Led(RollCall(1_000, frozenset())))
+    harness.see(make_pod("web", uid="uid-1", version="600"))
+    harness.run()
+    assert harness.placed() == {}
+    harness.now_s += ROLL_CALL_LIFE_S
+    harness.see(make_pod("late", uid="uid-2", version="700"))
+    harness.run()
+
+    assert harness.placed().keys() == {"web", "late"}
+    assert harness.binder.reports == []
