@@ -14,7 +14,6 @@ from scheduler.framework.events import ClusterEvent
 from scheduler.framework.queued import QueuedEntity
 from scheduler.model.pods import PodInfo
 
-
 MAX_EVENTS = 2_000
 """So many are kept for Pods that wait at Permit. One that was let in before the oldest of them may have missed one that
 helps it, and is tried again after its backoff."""

@@ -121,7 +121,7 @@ class FailureHandler:
     def lost(self, attempt: Attempt, outcome: str, now_s: float, was_nominated: bool = False) -> None:
         """An answer says that the Pod is bound elsewhere or gone. The watch is about to show that, and takes it away.
 
-        If the watch goes on to show it pending, the answer was wrong, a proxy's 404 say: it is tried again after backoff.
+        If the watch goes on to show it pending, the answer was wrong (that of a proxy, say): it is tried again.
         """
         latest = self._queue.get(attempt.pod.uid)
         if latest is not None and latest.pod.metadata.deletion_timestamp is not None:
