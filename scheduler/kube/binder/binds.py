@@ -59,8 +59,9 @@ class PodBinder:
 
         Raises nothing: whatever happens is an outcome.
         """
+        # Before it takes a slot: a report that waits for its answer must hold up no other Pod's bind.
+        await self._reports.settle(request.pod.uid)
         async with self._slots:
-            await self._reports.settle(request.pod.uid)
             if request.cluster:
                 result = await self._bind_there(request)
             else:

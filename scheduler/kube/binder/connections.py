@@ -152,8 +152,10 @@ class ConnectionPool:
         BrokenError
             The proxy does not let us through.
         """
-        if self._idle and not self._slots.locked():
-            return await self._take()
+        if not self._slots.locked() and (connection := self._take_idle()) is not None:
+            await self._slots.acquire()  # which does not wait now; a timer would cost more than all the rest
+            self._taken[connection] = self._generation
+            return connection
         async with asyncio.timeout(limit_s):
             return await self._take()
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import msgspec
 
@@ -99,6 +100,7 @@ class FailureReports:
         self._paced = PacedReports(self._start, lambda: len(self._running) < MAX_PACED, clock)
         self._waiting: dict[str, FailureReport] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._overtaken: dict[str, asyncio.Event] = {}
         self._written: OrderedDict[str, tuple[str, str]] = OrderedDict()
 
     @property
@@ -120,20 +122,26 @@ class FailureReports:
             self._running[uid] = asyncio.create_task(self._run(uid))
 
     async def settle(self, uid: str) -> None:
-        """Drop what waits for this Pod and let end what is under way, so that no False is written after its bind."""
+        """Drop what waits for this Pod and let end what is under way, so that no False is written after its bind.
+
+        Only a request that has been sent is waited for: one that is to be tried again later is given up.
+        """
         self._paced.discard(uid)
         self._waiting.pop(uid, None)
         self._written.pop(uid, None)
-        task = self._running.get(uid)
-        if task is not None:
-            await asyncio.wait([task])
+        overtaken = self._overtaken.get(uid)
+        if overtaken is not None:
+            overtaken.set()
+            await asyncio.wait([self._running[uid]])
 
     async def _run(self, uid: str) -> None:
         try:
             async with self._slots:
                 while (report := self._waiting.pop(uid, None)) is not None:
+                    self._overtaken[uid] = asyncio.Event()
                     await self._write(report)
         finally:
+            self._overtaken.pop(uid, None)
             del self._running[uid]
 
     async def _write(self, report: FailureReport) -> None:
@@ -147,13 +155,13 @@ class FailureReports:
         patch = events.condition_patch(report, self._now_ns())
         if patch is None:
             return
-        if await self._patch(report.pod, _encode(patch)):
+        if await self._patch(report.pod, _encode(patch), self._overtaken[uid]):
             self._written[uid] = wanted
             self._written.move_to_end(uid)
             if len(self._written) > MAX_REMEMBERED_REPORTS:
                 self._written.popitem(last=False)
 
-    async def _patch(self, pod: PodRef, body: bytes) -> bool:
+    async def _patch(self, pod: PodRef, body: bytes, overtaken: asyncio.Event) -> bool:
         tries = Tries(self._chance, retry_conflict=True)
         failure: ApiAnswer | NoAnswerError
         while True:
@@ -165,7 +173,10 @@ class FailureReports:
                     return False
             except NoAnswerError as error:
                 failure = error
-            if not await tries.again(failure):
+            has_another_try = await _unless(overtaken, tries.again(failure))
+            if has_another_try is None:
+                return False
+            if not has_another_try:
                 log.warning(
                     "the condition PodScheduled of Pod %s/%s was not written: %s",
                     pod.namespace,
@@ -173,3 +184,14 @@ class FailureReports:
                     text_of(failure),
                 )
                 return False
+
+
+async def _unless(event: asyncio.Event, work: Coroutine[Any, Any, bool]) -> bool | None:
+    """Return the result of some work; None, with the work cancelled, where the event comes first."""
+    working, coming = asyncio.ensure_future(work), asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait((working, coming), return_when=asyncio.FIRST_COMPLETED)
+        return None if event.is_set() else working.result()
+    finally:
+        working.cancel()
+        coming.cancel()

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from scheduler.kube.binder.binds import MAX_BINDS
 from scheduler.kube.binder.client import BinderTimes
 from scheduler.kube.binder.event_writer import MAX_QUEUED, N_WRITERS
+from scheduler.kube.binder.failure_reports import MAX_REPORTS
 from scheduler.kube.binder.messages import BindRequest, EventRequest, FailureReport, PodRef
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token, token_from_file
@@ -131,6 +133,28 @@ def test_an_error_that_is_no_text_is_an_outcome_too(server: FakeApi, running: Ru
     assert (result.outcome, result.code) == ("failed", 403)
     assert "fendu" in result.message
     assert running.bind().outcome == "bound"
+
+
+def test_reports_that_are_told_to_wait_hold_up_no_bind(server: FakeApi, running: Running) -> None:
+    busy = replies(429, status(429, "TooManyRequests", "slow down"), {"Retry-After": "60"})
+    pods = [PodRef(namespace="default", name=f"p{i}", uid=f"uid-p{i}") for i in range(MAX_BINDS + MAX_REPORTS)]
+    for one in pods:
+        server.script("PATCH", f"{one.path}/status", busy)
+        server.script("POST", f"{one.path}/binding", CREATED)
+        running.binder.report_failure(report(pod=one))
+    wait_until(
+        lambda: sum(one.method == "PATCH" for one in server.received) == MAX_REPORTS, 10.0, "all slots of reports taken"
+    )
+    for one in pods:
+        running.binder.bind(BindRequest(pod=one, node_name="n1", scheduler_name="vane"))
+
+    wait_until(lambda: len(running.results) == len(pods), 10.0, "all binds")
+
+    assert {one.outcome for one in running.results} == {"bound"}
+    last = {}
+    for one in server.received:
+        last[one.path.removesuffix("/binding").removesuffix("/status")] = one.method
+    assert {last[one.path] for one in pods} == {"POST"}, "nothing is reported of a Pod that is bound"
 
 
 def test_server_errors_are_retried_three_times(server: FakeApi, running: Running) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.kube.binder.connections import ConnectionPool
+from scheduler.kube.binder.connections import IDLE_S, ConnectionPool
 from scheduler.kube.binder.response import BrokenError, Response, ResponseReader
 from scheduler.kube.endpoint import Endpoint
 from tests.support import pki
@@ -190,6 +190,49 @@ def test_a_response_that_does_not_come_closes_the_connection() -> None:
         assert ended.wait(30.0)
 
 
+def test_a_new_connection_in_place_of_stale_ones_has_its_time_limit(tmp_path: Path) -> None:
+    context, server_side = tls_of(pki.CertificateAuthority(), tmp_path)
+    seen: list[bytes] = []
+    n_connections = 0
+
+    def answer_the_first(connection: socket.socket) -> None:
+        nonlocal n_connections
+        n_connections += 1
+        if n_connections > 1:
+            connection.recv(1 << 16)
+            connection.recv(1 << 16)  # no word of the handshake: ends with the reset
+            return
+        with server_side.wrap_socket(connection, server_side=True) as wrapped:
+            answering(seen)(wrapped)
+
+    async def run(port: int) -> None:
+        endpoint = Endpoint(host=f"https://127.0.0.1:{port}", server_name="api.test")
+        connections = ConnectionPool(endpoint, context)
+        kept = await connections.take(5.0)
+        await kept.exchange(REQUEST, 5.0)
+        connections.give_back(kept)
+        kept.idle_since_s -= IDLE_S
+        taking = asyncio.create_task(connections.take(0.05))
+        await asyncio.wait([taking], timeout=10.0)
+        assert taking.done()
+        assert isinstance(taking.exception(), TimeoutError)
+        assert not kept.is_open
+
+    with serving(answer_the_first) as port:
+        asyncio.run(run(port))
+    assert n_connections == 2
+
+
+def tls_of(authority: pki.CertificateAuthority, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return the contexts of a client and of a server named api.test."""
+    certificate, key = authority.issue_server(["api.test"], [])
+    for name, content in (("ca", authority.pem), ("crt", certificate), ("key", key)):
+        (folder / name).write_bytes(content)
+    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server_side.load_cert_chain(folder / "crt", folder / "key")
+    return ssl.create_default_context(cafile=str(folder / "ca")), server_side
+
+
 def pump(source: socket.socket, target: socket.socket) -> None:
     try:
         while data := source.recv(1 << 16):
@@ -199,12 +242,7 @@ def pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def test_a_proxy_opens_a_tunnel_for_tls(tmp_path: Path) -> None:
-    authority = pki.CertificateAuthority()
-    certificate, key = authority.issue_server(["api.test"], [])
-    for name, content in (("ca", authority.pem), ("crt", certificate), ("key", key)):
-        (tmp_path / name).write_bytes(content)
-    server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server_side.load_cert_chain(tmp_path / "crt", tmp_path / "key")
+    context, server_side = tls_of(pki.CertificateAuthority(), tmp_path)
     seen: list[bytes] = []
     asked: list[bytes] = []
 
@@ -223,7 +261,7 @@ def test_a_proxy_opens_a_tunnel_for_tls(tmp_path: Path) -> None:
 
         async def run(port: int) -> Response:
             endpoint = Endpoint(host="https://api.test", proxy=f"http://us%65r:pw@127.0.0.1:{port}")
-            connections = ConnectionPool(endpoint, ssl.create_default_context(cafile=str(tmp_path / "ca")))
+            connections = ConnectionPool(endpoint, context)
             response = await ask(connections)
             connections.retire()
             return response
