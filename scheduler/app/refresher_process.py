@@ -12,6 +12,7 @@ import pickle
 import signal
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
@@ -41,6 +42,9 @@ from scheduler.serve.notifier import Notifier
 from scheduler.settings.settings import Settings
 from scheduler.signals.loader import RuleLoader
 
+if TYPE_CHECKING:
+    from scheduler.kube.reviews import Caller
+
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
@@ -64,7 +68,7 @@ class RefresherProcess:
             settings.rules, self._loaded, self._refused, servers=server_names(settings.prometheus)
         )
         self._loader.resume(start.loader)
-        self._server = PageServer(settings.serving, self._deciding, _reviews(start))
+        self._server = PageServer(settings.serving, self._deciding, _ReviewsWhenAsked(start))
         self._notifier = Notifier(_source(settings), self._metrics)
         self._notifier.start()  # before `run`: some events may have come already
         self._reloaded(rules)
@@ -116,23 +120,33 @@ class RefresherProcess:
         self._wire.send(RulesRefused(message))
 
 
-def _reviews(start: Start) -> Reviews | None:
-    """Return who is asked about callers; nobody where all callers are on this machine, and trusted."""
-    settings = start.settings
-    if settings.serving.is_loopback or not settings.serving.secure_port:
-        return None
-    # Slow to import, and mostly not needed.
-    from scheduler.kube.config import load_connection
-    from scheduler.kube.reviews import AccessReviews
-    from scheduler.kube.transport import Transport
+class _ReviewsWhenAsked:
+    """Asks the API server about callers; connects for the first of them, as most servers on loopback see none."""
 
-    kubeconfig = None if settings.kubeconfig is None else str(settings.kubeconfig)
-    try:
-        connection = load_connection(kubeconfig).as_replica(start.identity, "access-reviews")
-    except ConfigError as error:  # the deciding process could read it; signals must not end with it
-        log.error("no caller from elsewhere is let in: %s", error)
-        return None
-    return AccessReviews(Transport(connection, pool_size=2))
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._connecting = threading.Lock()
+        self._reviews: Reviews | None = None
+
+    def caller(self, token: str) -> Caller | None:
+        return self._connected().caller(token)
+
+    def allows(self, caller: Caller, verb: str, path: str) -> bool:
+        return self._connected().allows(caller, verb, path)
+
+    def _connected(self) -> Reviews:
+        with self._connecting:
+            if self._reviews is None:
+                # Slow to import, and mostly not needed.
+                from scheduler.kube.config import load_connection
+                from scheduler.kube.reviews import AccessReviews
+                from scheduler.kube.transport import Transport
+
+                path = self._start.settings.kubeconfig
+                connection = load_connection(None if path is None else str(path))
+                own = connection.as_replica(self._start.identity, "access-reviews")
+                self._reviews = AccessReviews(Transport(own, pool_size=2))
+            return self._reviews
 
 
 def _source(settings: Settings) -> str:

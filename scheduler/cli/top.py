@@ -48,7 +48,9 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     parser.add_argument("--interval", default="2s", metavar="DURATION", help="how often it is drawn (2s)")
     parser.add_argument("--output", default="table", metavar="table|json", help="json: the page /signals, once (table)")
     parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"where Vane serves ({DEFAULT_URL})")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="a bearer token, not needed on one machine")
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="a bearer token, not needed where Vane listens on loopback"
+    )
     parser.add_argument("--ca-file", type=Path, metavar="FILE", help="the authority of the certificate")
     parser.add_argument("--insecure-skip-tls-verify", action="store_true", help="take any certificate")
     given = parser.read(words)

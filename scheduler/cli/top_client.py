@@ -118,8 +118,8 @@ class SignalsReader:
         if status == http.client.UNAUTHORIZED:
             what = "refuses this token" if self._server.token_file else "wants a token"
             raise TopError(
-                f"{url} {what}: {text}. Write --token-file FILE, with a token of an account that may get /signals; "
-                "or run `vane top` on the same machine"
+                f"{url} {what}: {text}. Write --token-file FILE, with a token of an account that may get /signals: "
+                "only a Vane that listens on loopback alone does without"
             )
         if status == http.client.FORBIDDEN:
             raise TopError(f"{url} lets nobody in to /signals with this token: {text}")
@@ -151,7 +151,7 @@ class SignalsReader:
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> str:
         why = error.verify_message or str(error)
         if is_loopback(self._host) and self._server.token_file is not None and error.verify_code in _SELF_SIGNED:
-            why += "; a token is not sent to a server that nobody vouches for (on this machine none is needed)"
+            why += "; a token is not sent to a server that nobody vouches for (Vane on loopback alone needs none)"
         return (
             f"the certificate of {self._server.url} is not trusted: {why}. Write --ca-file FILE with the authority "
             "that has signed it, or --insecure-skip-tls-verify to go on all the same"

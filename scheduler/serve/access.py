@@ -1,4 +1,8 @@
-"""Who may see a page: probes are open, this machine is trusted, all others bring a token that the API server knows."""
+"""Who may see a page: probes are open, all others bring a token that the API server knows.
+
+Only a server that listens on loopback alone shows its pages to this machine unasked. Where it listens on more, loopback
+says nothing of who calls: behind a mesh's proxy in the Pod, or `kubectl port-forward`, everybody comes from there.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from aiohttp import web
 from cachetools import TTLCache
 
 from scheduler.errors import VaneError
+from scheduler.settings.settings import ServingSettings
 
 if TYPE_CHECKING:  # it brings the API server's client along, which this process mostly does without
     from scheduler.kube.reviews import Caller
@@ -42,23 +47,22 @@ class Reviews(Protocol):
 class Gate:
     """Decides about each request; for one event loop.
 
-    Without `reviews` only this machine comes in. `reads_are_open`: whoever can connect may read, as asked for by
-    --unauthenticated-metrics. Web pages in a browser send no bearer token by themselves, so nobody is tricked into
-    a call.
+    `settings` say who may read without a token: this machine where nobody else can connect, everybody as asked for by
+    --unauthenticated-metrics. Whoever calls for a change brings one, wherever from; without `reviews` none is known.
+    Web pages in a browser send no bearer token by themselves, so nobody is tricked into a call.
     """
 
-    def __init__(self, reviews: Reviews | None, reads_are_open: bool, clock: Callable[[], float]) -> None:
+    def __init__(self, reviews: Reviews | None, settings: ServingSettings, clock: Callable[[], float]) -> None:
         self._reviews = reviews
-        self._reads_are_open = reads_are_open
+        self._reads_are_open = settings.unauthenticated_metrics
+        self._is_on_loopback = settings.is_loopback
         self._answers: TTLCache[Hashable, asyncio.Future[Any]] = TTLCache(_MAX_ANSWERS, ANSWER_LIFE_S, clock)
         # Few at a time: a flood of made-up tokens must not become a flood at the API server.
         self._pool = concurrent.futures.ThreadPoolExecutor(2, "access-review")
 
     async def refusal(self, request: web.Request) -> web.Response | None:
         """Return why a request may not pass, None where it may."""
-        if request.path in OPEN_PATHS or is_loopback(request.remote):
-            return None
-        if self._reads_are_open and request.method in _READING:
+        if request.path in OPEN_PATHS or (request.method in _READING and self._may_read(request.remote)):
             return None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         if self._reviews is None or scheme.lower() != "bearer" or not token.strip():
@@ -68,6 +72,9 @@ class Gate:
         except VaneError as error:
             _log.error("nobody is let in to a page, the API server does not say who calls", extra={"error": str(error)})
             return _text(500, "the API server was asked who calls and gave no answer; the log says more")
+
+    def _may_read(self, remote: str | None) -> bool:
+        return self._reads_are_open or (self._is_on_loopback and is_loopback(remote))
 
     async def _review(self, reviews: Reviews, token: str, verb: str, path: str) -> web.Response | None:
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
@@ -120,7 +127,7 @@ def is_loopback(remote: str | None) -> bool:
 
 
 def _unauthorized() -> web.Response:
-    response = _text(401, "callers from elsewhere need a bearer token that the API server knows")
+    response = _text(401, "callers need a bearer token that the API server knows")
     response.headers["WWW-Authenticate"] = 'Bearer realm="vane"'
     return response
 

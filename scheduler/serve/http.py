@@ -50,7 +50,7 @@ class PageServer:
     ) -> None:
         self._settings = settings
         self._source = source
-        self._gate = Gate(reviews, settings.unauthenticated_metrics, time.monotonic)
+        self._gate = Gate(reviews, settings, time.monotonic)
         self._certificate_look_s = certificate_look_s
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -22,7 +22,7 @@ class ServingSettings(Group):
     )
     bind_address: Address = Field(
         default="127.0.0.1",
-        description="IP address to listen on; callers from elsewhere need a token that the API server knows",
+        description="IP address to listen on; beyond loopback all callers need a token that the API server knows",
     )
     tls_cert_file: AnyPath | None = Field(
         default=None,

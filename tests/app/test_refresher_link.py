@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -30,16 +31,32 @@ from tests.serve.test_http import any_certificate
 from tests.support.ports import free_port
 from tests.support.waiting import wait_until
 
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "%s"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {token: vane}}]
+current-context: c
+"""
 RULE = RuleFigures("hot", "cpu", "enforce", 3.0, True, True, False, 1)
 
 
 class Running:
-    def __init__(self) -> None:
+    """A link and its process; `api` reviews the callers of that one, and lets them do all."""
+
+    def __init__(self, api: FakeApi, folder: Path) -> None:
+        api.script("POST", TOKEN_REVIEWS, replies(201, {"status": {"authenticated": True, "user": {"username": "u"}}}))
+        api.script("POST", ACCESS_REVIEWS, replies(201, {"status": {"allowed": True}}))
+        kubeconfig = folder / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG % api.host)
         self.port = free_port()
         self.inbox = Inbox()
         self.metrics = Metrics(CollectorRegistry())
         self.problems: list[str] = []
-        settings = Settings(serving=ServingSettings(secure_port=self.port))
+        settings = Settings(kubeconfig=kubeconfig, serving=ServingSettings(secure_port=self.port))
         loader = RuleLoader((), lambda _: None, lambda _: None)
         start = Start(settings, loader.state, {"deciding": os.getpid()}, "test")
         self.link = RefresherLink(start, RuleSet(), self.inbox, self.problems.append, self.metrics)
@@ -48,14 +65,15 @@ class Running:
 
     def serves(self) -> bool:
         try:
-            return self.call({}) == 400
+            return self.get("/metrics/slis")[0] == 200
         except OSError:
             return False
 
     def call(self, body: object) -> int:
         connection = HTTPSConnection("127.0.0.1", self.port, timeout=10, context=any_certificate())
         try:
-            connection.request("POST", "/permit/shop/web", json.dumps(body), {"Content-Type": "application/json"})
+            headers = {"Content-Type": "application/json", "Authorization": "Bearer driver"}
+            connection.request("POST", "/permit/shop/web", json.dumps(body), headers)
             response = connection.getresponse()
             response.read()
             return response.status
@@ -75,21 +93,26 @@ class Running:
         return float(self.metrics.registry.get_sample_value("vane_notifications_total", {"result": result}) or 0)
 
 
-@pytest.fixture(scope="module")
-def running() -> Iterator[Running]:
-    """One for the tests that leave it running: a process takes seconds to start."""
-    running = Running()
-    yield running
-    running.link.stop()
+@contextmanager
+def started(folder: Path) -> Iterator[Running]:
+    with fake_api() as api:
+        running = Running(api, folder)
+        yield running
+        running.link.stop()
     assert running.problems == []
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """One for the tests that leave it running: a process takes seconds to start."""
+    with started(tmp_path_factory.mktemp("running")) as running:
+        yield running
 
 
 @pytest.fixture
-def own() -> Iterator[Running]:
-    running = Running()
-    yield running
-    running.link.stop()
-    assert running.problems == []
+def own(tmp_path: Path) -> Iterator[Running]:
+    with started(tmp_path) as running:
+        yield running
 
 
 @pytest.fixture

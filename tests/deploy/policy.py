@@ -10,11 +10,33 @@ from tests.support.manifests import Json
 
 _PINNED = re.compile(r".+(:v?\d+(\.\d+)+[-.\w]*|@sha256:[0-9a-f]{64})")
 
+# What Istio (with and without sidecars), Kuma, Linkerd and Consul read on a Pod that they shall leave alone.
+_NO_MESH = {
+    "labels": {
+        "sidecar.istio.io/inject": "false",
+        "istio.io/dataplane-mode": "none",
+        "kuma.io/sidecar-injection": "disabled",
+    },
+    "annotations": {
+        "sidecar.istio.io/inject": "false",
+        "linkerd.io/inject": "disabled",
+        "consul.hashicorp.com/connect-inject": "false",
+    },
+}
+
 
 def problems(deployment: Json, is_served: bool = True) -> list[str]:
     """Return what is wrong with a Deployment's Pods; `is_served` demands probes and a service account of its own."""
     pod = deployment["spec"]["template"]["spec"]
     found = [*_pod_problems(pod, deployment["metadata"]["name"] if is_served else None)]
+    if is_served:
+        metadata = deployment["spec"]["template"]["metadata"]
+        found += [
+            f"a mesh may put its proxy before the pages: no {kind[:-1]} {key}: {value}"
+            for kind, words in _NO_MESH.items()
+            for key, value in words.items()
+            if metadata.get(kind, {}).get(key) != value
+        ]
     for container in [*pod.get("initContainers", []), *pod["containers"]]:
         found += [f"{container['name']}: {problem}" for problem in _container_problems(container, is_served)]
     return found

@@ -92,6 +92,9 @@ def _scenario(vane: Installed, folder: Path, prometheus: str) -> None:
         replica.start()
     first, second = vane.replicas
     wait_until(lambda: _holder(api) == first.identity, 10.0, "the first leads")
+    first.token = vane.cluster.service_account_token("operator")
+    figures = [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    api.grant("system:serviceaccount:default:operator", figures, name="operator")
 
     kubectl(vane.cluster, "apply -f deploy/example/web.yaml")
     vane.example = kubectl(vane.cluster, "rollout status deployment/web --timeout=60s")

@@ -172,6 +172,16 @@ def test_our_policy_finds_what_is_missing(base: list[Json], harm: str) -> None:
     assert problem in problems(deployment)
 
 
+def test_our_policy_finds_a_mesh_that_was_let_in(base: list[Json]) -> None:
+    deployment = copy.deepcopy(one(base, "Deployment"))
+    del deployment["spec"]["template"]["metadata"]["annotations"]["linkerd.io/inject"]
+    deployment["spec"]["template"]["metadata"]["labels"]["istio.io/dataplane-mode"] = "ambient"
+    assert problems(deployment) == [
+        "a mesh may put its proxy before the pages: no label istio.io/dataplane-mode: none",
+        "a mesh may put its proxy before the pages: no annotation linkerd.io/inject: disabled",
+    ]
+
+
 def test_each_object_passes_a_strict_dry_run_on_the_real_api_server(cluster: ControlPlane, tmp_path: Path) -> None:
     own = overlay(tmp_path / "own", {"resources": [TWO_REPLICAS], "components": [MONITORING]})
     objects = kustomize(cluster.programs, own)

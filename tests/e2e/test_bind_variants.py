@@ -13,7 +13,7 @@ from tests.e2e.conftest import StartVane
 from tests.support.audit import AuditLog
 from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import KubeApi
-from tests.support.vane import VaneProcess, grant_vane
+from tests.support.vane import VaneProcess, grant_reviews, grant_vane
 from tests.support.waiting import wait_until
 
 CONFIGURATION = """\
@@ -104,9 +104,15 @@ def test_a_proposal_is_bound_once_its_annotation_confirms_it(api: KubeApi, start
     assert len(bindings(audit, "web")) == 1
 
 
-def test_a_call_sets_a_pod_free_and_another_sends_one_back(api: KubeApi, start: Start) -> None:
+def test_a_call_sets_a_pod_free_and_another_sends_one_back(
+    api: KubeApi, control_plane: ControlPlane, start: Start
+) -> None:
     api.create_node("a", cpu="2")
     vane = start()
+    grant_reviews(api, "vane")
+    vane.token = control_plane.service_account_token("queue")
+    calls = [{"nonResourceURLs": ["/permit/*"], "verbs": ["post"]}]
+    api.grant("system:serviceaccount:default:queue", calls, name="calls")
     for name in ("free", "back"):
         api.create_pod(name, cpu="1", scheduler_name="delayed")
         wait_annotation(api, name, PROPOSED)

@@ -1,4 +1,4 @@
-"""Who may see a page: loopback is trusted, probes are open, others are asked about at the API server."""
+"""Who may see a page: probes are open, a server on loopback shows its pages, all else is asked of the API server."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.client import HTTPSConnection
 from typing import NamedTuple
 
@@ -19,8 +20,17 @@ from tests.serve.source import Source
 from tests.serve.test_http import any_certificate
 from tests.support.ports import free_port, own_address
 
-CALLERS = {"scraper": Caller(username="prometheus", groups=["g"]), "stranger": Caller(username="eve")}
-ALLOWED = {("prometheus", "get", "/metrics"), ("prometheus", "head", "/metrics")}
+CALLERS = {
+    "scraper": Caller(username="prometheus", groups=["g"]),
+    "driver": Caller(username="queue"),
+    "stranger": Caller(username="eve"),
+}
+ALLOWED = {
+    ("prometheus", "get", "/metrics"),
+    ("prometheus", "head", "/metrics"),
+    ("queue", "post", "/permit/shop/web"),
+    ("queue", "post", "/permit/shop/web-1"),
+}
 
 
 class ScriptedReviews:
@@ -79,13 +89,39 @@ def ask(
         connection.close()
 
 
-def test_probes_are_open_and_this_machine_is_trusted(server: PageServer, reviews: ScriptedReviews) -> None:
+@contextmanager
+def serving_at(address: str, reviews: ScriptedReviews | None = None) -> Iterator[PageServer]:
+    server = PageServer(ServingSettings(secure_port=free_port(), bind_address=address), Source(), reviews)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def test_probes_are_open_to_all(server: PageServer, reviews: ScriptedReviews) -> None:
     for path in ("/livez", "/readyz", "/healthz"):
-        assert ask(server, path).status == 200
-    for path in ("/metrics", "/decisions", "/metrics/resources"):
-        assert ask(server, path, host="127.0.0.1").status == 200
-    assert ask(server, "/permit/shop/web", method="POST", host="127.0.0.1").status == 200
+        assert ask(server, path).status == ask(server, path, host="127.0.0.1").status == 200
     assert not reviews.asked
+
+
+def test_loopback_is_nobody_where_others_may_come_from_there_too(server: PageServer) -> None:
+    for path, method in (("/metrics", "GET"), ("/decisions", "GET"), ("/permit/shop/web", "POST")):
+        answer = ask(server, path, method=method, host="127.0.0.1")
+        assert (answer.status, answer.challenge) == (401, 'Bearer realm="vane"')
+    assert ask(server, "/metrics", "scraper", host="127.0.0.1").status == 200
+    assert ask(server, "/decisions", "scraper", host="127.0.0.1").status == 403
+
+
+def test_a_server_on_loopback_shows_its_pages_but_takes_no_call_without_a_token() -> None:
+    reviews = ScriptedReviews()
+    with serving_at("127.0.0.1", reviews) as server:
+        for path in ("/metrics", "/decisions", "/metrics/resources"):
+            assert ask(server, path, host="127.0.0.1").status == 200
+        assert not reviews.asked
+        assert ask(server, "/permit/shop/web", method="POST", host="127.0.0.1").status == 401
+        assert ask(server, "/permit/shop/web", "scraper", "POST", host="127.0.0.1").status == 403
+        assert ask(server, "/permit/shop/web", "driver", "POST", host="127.0.0.1").status == 200
 
 
 @pytest.mark.parametrize(
@@ -146,6 +182,7 @@ def test_reads_can_be_open_to_all_but_calls_never(is_open: bool) -> None:
     try:
         assert ask(server, "/metrics").status == (200 if is_open else 401)
         assert ask(server, "/metrics", "scraper").status == (200 if is_open else 401)
-        assert ask(server, "/permit/shop/web", method="POST").status == 401
+        for host in ("", "127.0.0.1"):
+            assert ask(server, "/permit/shop/web", method="POST", host=host).status == 401
     finally:
         server.stop()

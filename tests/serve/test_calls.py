@@ -14,10 +14,12 @@ from scheduler.serve.calls import MAX_MESSAGE
 from scheduler.serve.http import PageServer
 from scheduler.settings.settings import ServingSettings
 from tests.serve.source import Source
+from tests.serve.test_access import ScriptedReviews
 from tests.serve.test_http import any_certificate, request
 from tests.support.ports import free_port
 
 JSON = "application/json"
+TOKEN = {"Authorization": "Bearer driver"}
 
 
 class Answered(NamedTuple):
@@ -27,8 +29,7 @@ class Answered(NamedTuple):
 
 @pytest.fixture
 def server(source: Source) -> Iterator[PageServer]:
-    settings = ServingSettings(secure_port=free_port(), bind_address="0.0.0.0")
-    server = PageServer(settings, source)
+    server = PageServer(ServingSettings(secure_port=free_port()), source, ScriptedReviews())
     server.start()
     yield server
     server.stop()
@@ -39,13 +40,12 @@ def call(
     body: object,
     path: str = "/permit/shop/web-1",
     content_type: str = JSON,
-    host: str = "127.0.0.1",
 ) -> Answered:
     port = int(server.url.rpartition(":")[2])
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection = HTTPSConnection(host, port, timeout=10, context=any_certificate())
+    connection = HTTPSConnection("127.0.0.1", port, timeout=10, context=any_certificate())
     try:
-        connection.request("POST", path, data, {"Content-Type": content_type} if content_type else {})
+        connection.request("POST", path, data, TOKEN | ({"Content-Type": content_type} if content_type else {}))
         response = connection.getresponse()
         return Answered(response.status, json.loads(response.read()))
     finally:
@@ -101,24 +101,19 @@ def test_a_form_of_some_web_page_is_refused(server: PageServer, source: Source) 
     assert source.calls == []
 
 
-def test_other_methods_and_places(source: Source) -> None:
+def test_other_methods_and_places(server: PageServer, source: Source) -> None:
     path = "/permit/shop/web-1"
-    local = PageServer(ServingSettings(secure_port=free_port()), source)
-    local.start()
-    try:
-        answer = request(local, path)
-        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
-        assert request(local, path, "OPTIONS").status == 405
-        assert request(local, "/permit/shop", "POST").status == 404
-    finally:
-        local.stop()
+    answer = request(server, path)
+    assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+    assert request(server, path, "OPTIONS").status == 401, "a web page is told nothing before its call"
+    assert request(server, "/permit/shop").status == 404
     assert source.calls == []
 
 
 def test_a_deciding_thread_that_does_not_answer(server: PageServer, source: Source) -> None:
     source.waiting = None
     connection = HTTPSConnection("127.0.0.1", int(server.url.rpartition(":")[2]), timeout=10, context=any_certificate())
-    connection.request("POST", "/permit/shop/web-1", b'{"allow": true}', {"Content-Type": JSON})
+    connection.request("POST", "/permit/shop/web-1", b'{"allow": true}', TOKEN | {"Content-Type": JSON})
     response = connection.getresponse()
     assert (response.status, response.read()) == (503, b"/permit/shop/web-1: no answer in 2 s\n")
     connection.close()

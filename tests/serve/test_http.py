@@ -157,9 +157,10 @@ def test_other_pages_and_methods_are_refused_clearly(server: PageServer) -> None
         404,
         "no such page. Pages: /decisions /healthz /livez /metrics /metrics/resources /metrics/slis /readyz /signals\n",
     )
-    response = request(server, "/metrics", "POST")
+    response = request(server, "/livez", "POST")
     assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")
-    assert response.text == "/metrics: POST is not allowed here. Use GET, HEAD\n"
+    assert response.text == "/livez: POST is not allowed here. Use GET, HEAD\n"
+    assert request(server, "/metrics", "POST").status == 401
     assert request(server, "/livez", "HEAD").status == 200
 
 

@@ -35,8 +35,17 @@ def grant_vane(api: KubeApi, user: str, file: str = "base/rbac.yaml") -> None:
         api.grant(user, role["rules"], namespace=role["metadata"].get("namespace"))
 
 
+def grant_reviews(api: KubeApi, user: str) -> None:
+    """Let a user ask who calls its pages, as the shipped role does."""
+    (role,) = shipped_roles("base/access-reviews.yaml")
+    api.grant(user, role["rules"], name=f"test:reviews:{user}")
+
+
 class VaneProcess:
-    """One scheduler; every access of its deciding thread that must not be is in `violations`."""
+    """One scheduler; every access of its deciding thread that must not be is in `violations`.
+
+    `token` goes with every request for its pages; those of a Vane on loopback can be read without.
+    """
 
     def __init__(
         self,
@@ -49,6 +58,7 @@ class VaneProcess:
         is_audited: bool = True,
     ) -> None:
         self.port = free_port()
+        self.token: str | None = None
         self._report = folder / "violations.txt"
         program = ["tests.support.audited", str(self._report)] if is_audited else ["scheduler"]
         command = [sys.executable, "-m", *program, "run"]
@@ -103,8 +113,9 @@ class VaneProcess:
     def _get(self, path: str) -> tuple[bool, str]:
         """Return whether a page is answered without an error, and its text or why there is none."""
         context = ssl._create_unverified_context()  # noqa: SLF001 - its certificate is self-signed
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}/{path}", headers=self._headers())
         try:
-            with urllib.request.urlopen(f"https://127.0.0.1:{self.port}/{path}", timeout=5, context=context) as answer:
+            with urllib.request.urlopen(request, timeout=5, context=context) as answer:
                 return True, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -115,15 +126,17 @@ class VaneProcess:
     def call(self, path: str, body: object) -> tuple[int, Any]:
         """Post JSON, and return the status and the JSON of the answer."""
         context = ssl._create_unverified_context()  # noqa: SLF001 - as above
-        request = urllib.request.Request(
-            f"https://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
+        headers = {"Content-Type": "application/json", **self._headers()}
+        request = urllib.request.Request(f"https://127.0.0.1:{self.port}/{path}", json.dumps(body).encode(), headers)
         try:
             with urllib.request.urlopen(request, timeout=5, context=context) as answer:
                 return answer.status, json.loads(answer.read())
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, json.loads(error.read())
+
+    def _headers(self) -> dict[str, str]:
+        return {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
 
     def metric(self, series: str) -> float | None:
         """Return the value of one series, written as on the page; None if it is not there."""

@@ -152,8 +152,8 @@ def test_reports_that_are_told_to_wait_hold_up_no_bind(server: FakeApi, running:
 
     assert {one.outcome for one in running.results} == {"bound"}
     last = {}
-    for one in server.received:
-        last[one.path.removesuffix("/binding").removesuffix("/status")] = one.method
+    for request in server.received:
+        last[request.path.removesuffix("/binding").removesuffix("/status")] = request.method
     assert {last[one.path] for one in pods} == {"POST"}, "nothing is reported of a Pod that is bound"
 
 
