@@ -82,6 +82,7 @@ class Seen:
     n_compared: int = 0
     n_above: int = 0
     n_undecided: int = 0
+    n_lost: int = 0
     n_delayed: int = 0
 
     def look(self, parts: Parts, row: Row, begun_s: float, passed_s: float) -> None:
@@ -100,7 +101,7 @@ class Seen:
                     self.states[name].append(state)
             self._compare(parts, row, name, table, states, begun_s)
         others = [set(parts.freshness(name, table).values()) for name in SIGNALS.keys() - set(row.signals)]
-        assert all(Freshness.ABSENT not in states for states in others), "they have nothing to do with it"
+        self.n_lost += any(Freshness.ABSENT in states for states in others)
         self.n_delayed += any(states != {Freshness.FRESH} for states in others)
 
     def has_shown(self, row: Row) -> bool:
@@ -119,13 +120,18 @@ class Seen:
         states: Mapping[str, Freshness],
         begun_s: float,
     ) -> None:
-        """Count bad nodes that have more points than the median of those with fresh samples."""
+        """Count bad nodes that have more points than the median of those with the newest samples, if these are fresh.
+
+        A machine that is held up scrapes healthy nodes late, too: their samples lag, and are no measure.
+        """
         answer, scores = parts.store.answer(signal), parts.scores(signal, table)
         if table.columns[signal].freshness is Freshness.ABSENT:
             assert set(scores.values()) == {50.0}, "nothing is known of anybody"
         if answer is None or answer.evaluated_at_s < begun_s:
             return  # an answer from before is the same for all
-        fresh = [scores[node] for node in NODES if states[node] is Freshness.FRESH]
+        ages_s = {node: table.columns[signal].age_at(row) for row, node in enumerate(NODES)}
+        newest_s = min(ages_s.values())
+        fresh = [scores[node] for node in NODES if states[node] is Freshness.FRESH and ages_s[node] == newest_s]
         for node in row.bad:
             if fresh and states[node] is not Freshness.FRESH:
                 self.n_compared += 1
@@ -172,8 +178,9 @@ def test_row(
     assert seen.n_delayed <= (0.1 + held_up_share) * seen.n_looks, "other signals are asked in time"
     if row.bad and (row.is_used or row.problem in (SignalProblem.PARTIAL, SignalProblem.WARNINGS)):
         assert seen.n_compared > 0, "nothing was looked at"
-    # A machine that was held up may not get through a huge answer before the deadline of its query.
+    # A machine that was held up may not get through a huge answer before the deadline of its query, nor answer others.
     is_late = row.problem is SignalProblem.TOO_MUCH and held_up_share >= 0.1
+    assert seen.n_lost == 0 or is_late, "other signals have nothing to do with it"
     named_as = {row.problem.value, *(["timeout"] if is_late else [])}
     for name in row.signals:
         if row.is_used:
