@@ -231,6 +231,9 @@ class Metrics:
             "Patches of Pods that plugins asked for, by how they ended: patched, deleted, expired, failed.",
             "result",
         )
+        self.faults = self._counter(
+            "vane_faults_total", "Faults of Vane itself that it has survived, by where; the log shows them.", "where"
+        )
         self.leader_election_master_status = self._gauge(
             "leader_election_master_status", "1 while this replica holds the lease, else 0.", "name"
         )

@@ -47,6 +47,7 @@ COUNTERS = {
     "vane_signal_query_errors_total": ["signal", "reason"],
     "vane_bind_conflicts_total": ["kind"],
     "vane_events_dropped_total": [],
+    "vane_faults_total": ["where"],
     "vane_patches_total": ["result"],
     "vane_notifications_total": ["result"],
     "vane_rule_attempts_total": ["rule"],

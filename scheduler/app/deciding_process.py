@@ -12,12 +12,17 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from scheduler.app.wire import AskPage, CallPermit, FromRefresher, Reply, ToRefresher, Wire
+from scheduler.errors import VaneError
 from scheduler.exposition import RegistryPage, process_registry
 from scheduler.loop.messages import PermitCall
 from scheduler.loop.pages.query import ListingQuery, PageQuery
 from scheduler.serve.answered_page import AnsweredPage, Body, OwnFigures
 from scheduler.serve.pages import AnyQuery
 from scheduler.signals.asking.query_health import QueryHealth
+
+
+class AnswerFault(VaneError):
+    """The deciding process has run into a fault over an answer; its log says more."""
 
 
 class DecidingProcess:
@@ -103,5 +108,9 @@ class DecidingProcess:
 
     def _settle(self, reply: Reply) -> None:
         future = self._waiting.pop(reply.number, None)
-        if future is not None and not future.done():
+        if future is None or future.done():
+            return
+        if reply.fault:
+            future.set_exception(AnswerFault(reply.fault))
+        else:
             future.set_result(reply.body)

@@ -143,16 +143,23 @@ class RefresherLink:
                 self._inbox.put(RulesLoaded(message.rules))
             case AskPage():
                 number = message.number
-                self._inbox.put(PageAsked(message.query, lambda body: self._reply(number, body), message.goes_on))
+                self._inbox.put(
+                    PageAsked(
+                        message.query,
+                        lambda body: self._reply(number, body),
+                        lambda fault: self._reply(number, b"", fault),
+                        message.goes_on,
+                    )
+                )
             case CallPermit():
                 number = message.number
                 self._inbox.put(PermitCalled(message.call, lambda did: self._reply(number, msgspec.json.encode(did))))
             case Serving():
                 self._served(message.problem)
 
-    def _reply(self, number: int, body: bytes) -> None:
+    def _reply(self, number: int, body: bytes, fault: str = "") -> None:
         if self._wire is not None:
-            self._wire.send(Reply(number, body))
+            self._wire.send(Reply(number, body, fault))
 
     def _served(self, problem: str) -> None:
         if problem and not self._has_served:

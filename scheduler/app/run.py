@@ -38,7 +38,7 @@ from scheduler.kube.transport import Transport
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.cycle_observer import CycleObserver
-from scheduler.loop.failure import FailureHandler
+from scheduler.loop.failure import FailureHandler, Guard
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, Stop
 from scheduler.loop.pages.pages import Pages
@@ -211,7 +211,8 @@ class _SchedulerRun:
 
         queue = SchedulingQueue(profiles, cache.nominator, timings, counting_queue(metrics), rules)
         world = World(cache, queue, store, RecordRing())
-        failure = FailureHandler(cache, queue, self._binder, metrics)
+        guard = Guard(metrics, clock)
+        failure = FailureHandler(cache, queue, self._binder, metrics, guard)
         instructions = Instructions(self._binder, refresher.notify, self._inbox.put)
         binding = BindingCycle(cache, queue, failure, instructions, self._binder, metrics, clock)
         preemptions = Preemptions(cache, queue, binding, instructions, self._binder, metrics, clock)
@@ -224,6 +225,7 @@ class _SchedulerRun:
             instructions=instructions,
             verdicts=verdicts,
             pages=Pages(world, metrics, clock),
+            guard=guard,
             metrics=metrics,
             kinds=self._kinds,
             hosts={

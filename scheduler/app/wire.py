@@ -55,10 +55,11 @@ class Identity(msgspec.Struct, frozen=True, tag=True):
 
 
 class Reply(msgspec.Struct, frozen=True, tag=True):
-    """To the refresher: the answer to what bears this number."""
+    """To the refresher: the answer to what bears this number, or the fault for which there is none."""
 
     number: int
     body: bytes
+    fault: str = ""
 
 
 class Notification(msgspec.Struct, frozen=True, tag=True):

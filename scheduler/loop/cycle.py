@@ -12,7 +12,7 @@ from scheduler.cluster.queue import SchedulingQueue
 from scheduler.decision.decide import decide
 from scheduler.decision.decision import Decision
 from scheduler.decision.record import record_of
-from scheduler.errors import CacheCorruptedError, InvalidObjectError, PluginError, UnsupportedPodError
+from scheduler.errors import InvalidObjectError, PluginError, UnsupportedPodError
 from scheduler.framework.profile import Profile
 from scheduler.kube.election.roll_call import EVERYONE, ROLL_CALL_LIFE_S, RollCall
 from scheduler.loop.attempt import Attempt
@@ -69,14 +69,21 @@ class SchedulingCycle:
 
     def run_once(self) -> bool:
         """Try the next Pod; return False if none was waiting."""
-        world, now_s = self._world, self._clock()
+        now_s = self._clock()
         # 1. Pop the Pod.
-        entity = world.queue.pop(now_s)
+        entity = self._world.queue.pop(now_s)
         if entity is None:
             return False
         attempt = Attempt(entity, self._profiles[entity.pod.pod.spec.scheduler_name], now_s)
-        if self._failure.skip(attempt) or self._is_overtaken(attempt):
-            return True
+        try:
+            if not (self._failure.skip(attempt) or self._is_overtaken(attempt)):
+                self._try(attempt)
+        except Exception as error:  # noqa: BLE001 - a fault of ours in one Pod's cycle must not end the process
+            self._failure.faulted(attempt, "cycle", error, self._clock())
+        return True
+
+    def _try(self, attempt: Attempt) -> None:
+        world, now_s = self._world, attempt.began_s
         self._observer.begin(attempt.scheduler_name, now_s)
         # 2. Freeze the signals.
         signals = world.signals.freeze(NodeView(world.cache.state.nodes), now_s)
@@ -85,25 +92,17 @@ class SchedulingCycle:
         # 4. Decide: `plugins/` refuse and score; what a rule says of its kind of signal is in `rules/`.
         decision = self._decide(attempt, snapshot)
         if decision is None:
-            return True
-        # 5. Record.
-        decided_in_s = self._observer.decided()
-        record = record_of(entity.pod, snapshot, decision, attempt.scheduler_name, decided_in_s)
-        world.records.add(record)
-        self._observer.recorded(record)
-        if record.shadow_fault:
-            log.warning("shadow rules were not asked: %s", record.shadow_fault, extra={"pod": entity.pod.key})
-        if log.isEnabledFor(logging.DEBUG):
-            details = {"pod": entity.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
-            log.debug("decided", extra=details)
+            return
+        # 5. Record. A record explains; where none can be made the decision stands.
+        with self._failure.guard.around("record"):
+            self._record(attempt, snapshot, decision)
         # 6. Refused?
         if not decision.is_scheduled:
             self._failure.refused(attempt, decision.diagnosis, self._clock(), decision.nomination)
             self._preemptions.follow(attempt, decision)
-            return True
+            return
         # 7. Assume and Reserve. 8. Permit. 9. Hand to binding.
         self._binding.begin(attempt, decision)
-        return True
 
     def follow(self) -> None:
         """Have the plugins' tables follow what has changed, now and then, so that no cycle has much to take in."""
@@ -112,7 +111,10 @@ class SchedulingCycle:
         if generations == self._followed or (now_s := self._clock()) < self._follow_again_s:
             return
         self._followed, self._follow_again_s = generations, now_s + _FOLLOW_EVERY_S
-        snapshot = cache.snapshot(signals.freeze(NodeView(cache.state.nodes), now_s), now_s)
+        with self._failure.guard.around("follow"):
+            self._follow(cache.snapshot(signals.freeze(NodeView(cache.state.nodes), now_s), now_s))
+
+    def _follow(self, snapshot: Snapshot) -> None:
         for plugin in list(self._followers):
             try:
                 plugin.follow(snapshot)
@@ -133,8 +135,19 @@ class SchedulingCycle:
         self._world.queue.requeue_error(attempt.entity, attempt.began_s)
         return True
 
+    def _record(self, attempt: Attempt, snapshot: Snapshot, decision: Decision) -> None:
+        decided_in_s = self._observer.decided()
+        record = record_of(attempt.pod, snapshot, decision, attempt.scheduler_name, decided_in_s)
+        self._world.records.add(record)
+        self._observer.recorded(record)
+        if record.shadow_fault:
+            log.warning("shadow rules were not asked: %s", record.shadow_fault, extra={"pod": attempt.pod.key})
+        if log.isEnabledFor(logging.DEBUG):
+            details = {"pod": attempt.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
+            log.debug("decided", extra=details)
+
     def _decide(self, attempt: Attempt, snapshot: Snapshot) -> Decision | None:
-        """Return the decision, or None where the attempt failed: only that Pod suffers."""
+        """Return the decision, or None where the attempt failed for a reason that the Pod is told."""
         try:
             if attempt.entity.problem:
                 raise InvalidObjectError(attempt.entity.problem)
@@ -145,9 +158,4 @@ class SchedulingCycle:
             self._failure.unsupported(attempt, error, self._clock())
         except (InvalidObjectError, PluginError) as error:
             self._failure.failed(attempt, str(error), self._clock())
-        except CacheCorruptedError:
-            raise
-        except Exception as error:  # a fault of ours in one Pod's cycle must not end the process
-            log.exception("decide raised", extra={"pod": attempt.pod.key})
-            self._failure.failed(attempt, f"{type(error).__name__}: {error}", self._clock())
         return None

@@ -1,19 +1,22 @@
-"""FailureHandler: what follows when a Pod gets no node. Its place in the queue, its condition, its Event."""
+"""What follows when a Pod gets no node: its place in the queue, its condition, its Event. And faults of our own."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 import numpy as np
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
-from scheduler.errors import UnsupportedPodError
+from scheduler.errors import CacheCorruptedError, UnsupportedPodError, VaneError
 from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.status import Status
 from scheduler.kube.binder.messages import EventRequest, FailureReport, PodRef
 from scheduler.loop.attempt import Attempt
-from scheduler.loop.ports import Binder
+from scheduler.loop.ports import Binder, Clock
 from scheduler.metrics import Metrics
 from scheduler.model.objects import PodCondition
 from scheduler.model.pods import PodInfo
@@ -23,6 +26,7 @@ log = logging.getLogger(__name__)
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 
+_TOLD_AGAIN_S = 60.0
 _LOST_IN_VAIN = 3
 """After so many errors in a row the Pod is told: it is not the watch that is late."""
 
@@ -37,6 +41,41 @@ def pod_ref(pod: PodInfo) -> PodRef:
     )
 
 
+class Guard:
+    """Has a fault of ours end what it happened in and no more: it is logged and counted.
+
+    Only a contradiction in the cache ends the process. Of faults of one kind in one place the log shows one a minute.
+    """
+
+    PLACES: Final = ("cycle", "record", "binding", "follow", "look-after", "signals", "page")
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._told_s: dict[tuple[str, str], float] = {}
+        for where in self.PLACES:
+            metrics.faults(where)  # on the page from the start: what appears at 1 is no increase to Prometheus
+
+    def caught(self, where: str, error: Exception, **about: str) -> str:
+        """Log and count a fault; return its text. A contradiction in the cache is raised again."""
+        if isinstance(error, CacheCorruptedError):
+            raise error
+        self._metrics.faults(where).inc()
+        key, now_s = (where, type(error).__name__), self._clock()
+        if now_s - self._told_s.get(key, -_TOLD_AGAIN_S) >= _TOLD_AGAIN_S:
+            self._told_s[key] = now_s
+            log.error("a fault of Vane itself was caught", exc_info=error, extra={"where": where, **about})
+        return str(error) if isinstance(error, VaneError) else f"{type(error).__name__}: {error}"
+
+    @contextmanager
+    def around(self, where: str) -> Iterator[None]:
+        """Survive a fault of what is done inside, of which then the rest is left out."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - which fault, nobody can know
+            self.caught(where, error)
+
+
 class FailureHandler:
     """Ends an attempt without a node.
 
@@ -44,7 +83,8 @@ class FailureHandler:
     our own faults and what is not built, is `SchedulerError`.
     """
 
-    def __init__(self, cache: Cache, queue: SchedulingQueue, binder: Binder, metrics: Metrics) -> None:
+    def __init__(self, cache: Cache, queue: SchedulingQueue, binder: Binder, metrics: Metrics, guard: Guard) -> None:
+        self.guard = guard
         self._cache = cache
         self._queue = queue
         self._binder = binder
@@ -117,6 +157,13 @@ class FailureHandler:
         self._count(attempt, "error", now_s)
         if waits:
             self._report_there(attempt, SCHEDULER_ERROR, message, was_nominated)
+
+    def faulted(
+        self, attempt: Attempt, where: str, error: Exception, now_s: float, was_nominated: bool = False
+    ) -> None:
+        """A fault of ours ended the attempt: only this Pod suffers, and is tried again."""
+        message = self.guard.caught(where, error, pod=attempt.pod.key)
+        self.failed(attempt, message, now_s, was_nominated)
 
     def lost(self, attempt: Attempt, outcome: str, now_s: float, was_nominated: bool = False) -> None:
         """An answer says that the Pod is bound elsewhere or gone. The watch is about to show that, and takes it away.

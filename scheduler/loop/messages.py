@@ -43,10 +43,14 @@ class RulesRefused(msgspec.Struct, frozen=True, tag=True):
 
 @dataclass(frozen=True, slots=True)
 class PageAsked:
-    """A page wants what only this thread knows, or the next slice of it (`goes_on`). `reply` must not block."""
+    """A page wants what only this thread knows, or the next slice of it (`goes_on`).
+
+    `reply` gets that, or `failed` why there is none; neither may block.
+    """
 
     query: PageQuery
     reply: Callable[[bytes], None]
+    failed: Callable[[str], None]
     goes_on: bool = False
 
 

@@ -13,6 +13,7 @@ from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
+from scheduler.loop.failure import Guard
 from scheduler.loop.garbage import GarbageCollection
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import (
@@ -60,6 +61,7 @@ class Parts:
     instructions: Instructions
     verdicts: Verdicts
     pages: Pages
+    guard: Guard
     metrics: Metrics
     kinds: frozenset[str]
     hosts: Mapping[str, str]
@@ -146,7 +148,7 @@ class SchedulingLoop:
             case SignalAnswered() | RulesLoaded() | RulesRefused():
                 self._refresher_said(message)
             case PageAsked():
-                message.reply(self._parts.pages.answer(message.query, self._stage, goes_on=message.goes_on))
+                self._page_asked(message)
             case Led():
                 self._lead(message.roll_call)
             case PermitCalled():
@@ -171,13 +173,22 @@ class SchedulingLoop:
 
     def _refresher_said(self, message: SignalAnswered | RulesLoaded | RulesRefused) -> None:
         verdicts, now_s = self._parts.verdicts, self._clock()
-        match message:
-            case SignalAnswered():
-                verdicts.answered(message.answer, now_s)
-            case RulesLoaded():
-                verdicts.loaded(message.rules, now_s)
-            case RulesRefused():
-                verdicts.reload_refused(message.message)
+        with self._parts.guard.around("signals"):
+            match message:
+                case SignalAnswered():
+                    verdicts.answered(message.answer, now_s)
+                case RulesLoaded():
+                    verdicts.loaded(message.rules, now_s)
+                case RulesRefused():
+                    verdicts.reload_refused(message.message)
+
+    def _page_asked(self, asked: PageAsked) -> None:
+        try:
+            answer = self._parts.pages.answer(asked.query, self._stage, goes_on=asked.goes_on)
+        except Exception as error:  # noqa: BLE001 - whatever it is, this page fails and no other
+            asked.failed(self._parts.guard.caught("page", error, query=type(asked.query).__name__))
+        else:
+            asked.reply(answer)
 
     def _announce_nodes(self) -> None:
         identity = self._parts.world.cache.identity() if self.has_synced else None
@@ -200,7 +211,8 @@ class SchedulingLoop:
         """Do what no message brings: notice signals that have aged away, valves, and windows that pass."""
         since_s, self._looked_after_s = self._looked_after_s, self._clock()
         self._compare_clocks()
-        self._parts.verdicts.look_after(since_s, self._looked_after_s)
+        with self._parts.guard.around("look-after"):
+            self._parts.verdicts.look_after(since_s, self._looked_after_s)
 
     def _compare_clocks(self) -> None:
         """Note how far UNIX time is ahead, where that has changed: the wall clock may step."""

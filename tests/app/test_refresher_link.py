@@ -185,6 +185,15 @@ def test_a_page_asks_the_deciding_thread_slice_by_slice(running: Running) -> Non
     assert [rule["name"] for rule in json.loads(body)["rules"]] == ["hot"]
 
 
+def test_a_page_over_which_the_deciding_thread_runs_into_a_fault_is_a_500(running: Running) -> None:
+    with ThreadPoolExecutor(1) as reader:
+        page = reader.submit(running.get, "/signals")
+        message = running.inbox.take(10.0)
+        assert isinstance(message, PageAsked)
+        message.failed("KeyError: 'cpu'")
+        assert page.result(10.0) == (500, b"/signals: failed with AnswerFault; the log says more\n")
+
+
 def test_without_a_refresher_process_notifications_are_dropped_and_counted(own: Running, receiver: FakeApi) -> None:
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     *_, pid = [pid for pid in children if "refresher_process" in Path(f"/proc/{pid}/cmdline").read_text()]

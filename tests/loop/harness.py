@@ -32,7 +32,7 @@ from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.cycle_observer import CycleObserver
-from scheduler.loop.failure import FailureHandler
+from scheduler.loop.failure import FailureHandler, Guard
 from scheduler.loop.instructions import Instructions
 from scheduler.loop.messages import BinderSaid, Inbox, PageAsked, RulesLoaded, SignalAnswered
 from scheduler.loop.pages.metrics import MetricsQuery
@@ -93,22 +93,29 @@ class Harness:
     """One scheduler without processes; messages go in with `loop.apply`, cycles run with `run`."""
 
     def __init__(
-        self, extra_plugins: Sequence[Plugin] = (), first_answers_s: float = 0.0, without: Sequence[str] = ()
+        self,
+        extra_plugins: Sequence[Plugin] = (),
+        first_answers_s: float = 0.0,
+        without: Sequence[str] = (),
+        records: RecordRing | None = None,
+        signals: Callable[[Callable[[], float]], SignalStore] = SignalStore,
     ) -> None:
         self.now_s = 1_000.0
         self.seconds_per_look = 0.0
         self.binder = RecordingBinder()
         self.inbox = Inbox()
         self.identities: list[NodeIdentity] = []
+        self.page_faults: list[str] = []
         metrics = self.metrics = Metrics(CollectorRegistry())
         chain = [enabled for enabled in default_chain() if enabled.plugin.name not in without]
         profile = Profile.build("vane", [*chain, *(Enabled(plugin) for plugin in extra_plugins)])
         profiles = {"vane": profile}
         cache = Cache(indexes_for(profiles.values()))
-        signals = SignalStore(self.clock)
-        queue = SchedulingQueue(profiles, cache.nominator, rules=lambda: compile_rules(signals.rules, cache.state.memo))
-        self.world = World(cache, queue, signals, RecordRing())
-        failure = FailureHandler(cache, queue, self.binder, metrics)
+        store = signals(self.clock)
+        queue = SchedulingQueue(profiles, cache.nominator, rules=lambda: compile_rules(store.rules, cache.state.memo))
+        self.world = World(cache, queue, store, RecordRing() if records is None else records)
+        guard = Guard(metrics, self.clock)
+        failure = FailureHandler(cache, queue, self.binder, metrics, guard)
         self.sent: list[Notify] = []
         instructions = Instructions(self.binder, self.sent.append, self.inbox.put)
         binding = self.binding = BindingCycle(cache, queue, failure, instructions, self.binder, metrics, self.clock)
@@ -125,6 +132,7 @@ class Harness:
             instructions=instructions,
             verdicts=Verdicts(self.world.signals, queue, cache, self.binder, own_pod, "vane"),
             pages=Pages(self.world, metrics, self.clock),
+            guard=guard,
             metrics=metrics,
             kinds=frozenset({"Node", "Pod"}),
             hosts={"": "api:443"},
@@ -209,8 +217,8 @@ class Harness:
     def page(self, query: PageQuery, *, goes_on: bool = False) -> bytes:
         """Return an answer as the HTTP side would get it."""
         said: list[bytes] = []
-        self.loop.apply(PageAsked(query, said.append, goes_on))
-        return said[0]
+        self.loop.apply(PageAsked(query, said.append, self.page_faults.append, goes_on))
+        return said[0] if said else b""
 
     def listing(self, query: ListingQuery) -> list[bytes]:
         """Return all slices of an answer."""

@@ -249,15 +249,16 @@ class BindingCycle:
             flight.steps.send(answer)
         except StopIteration:
             self._bound(flight)
-        except (RefusedError, PluginError, LostError) as error:
+        except Exception as error:  # noqa: BLE001 - and a fault of ours ends this Pod's attempt only
             self._end(flight, error)
 
     def _bound(self, flight: Flight) -> None:
         placement = flight.placement
         del self._flights[placement.pod.uid]
         _count_scheduled(self._metrics, placement.attempt, self._clock())
-        for plugin in placement.profile.postbind:
-            self._instructions.after_bind(self._runner, plugin, placement)
+        with self._failure.guard.around("binding"):
+            for plugin in placement.profile.postbind:
+                self._instructions.after_bind(self._runner, plugin, placement)
 
     def _end(self, flight: Flight, error: Exception) -> None:
         """Undo everything that `begin` and the walk did, give the room back, and report why."""
@@ -277,11 +278,13 @@ class BindingCycle:
             self._failure.refused_there(attempt, error.plugin, error.status, now_s, flight.is_nominated)
         elif isinstance(error, LostError):
             self._failure.lost(attempt, str(error), now_s, flight.is_nominated)
-        else:
-            stage = _VOLUME_STAGES.get((error.plugin, error.point)) if isinstance(error, PluginError) else None
+        elif isinstance(error, PluginError):
+            stage = _VOLUME_STAGES.get((error.plugin, error.point))
             if stage is not None:
                 self._metrics.volume_stage_errors(stage).inc()
             self._failure.failed(attempt, str(error), now_s, flight.is_nominated)
+        else:
+            self._failure.faulted(attempt, "binding", error, now_s, flight.is_nominated)
 
 
 def _request(placement: Placement, bind: Bind) -> BindRequest:

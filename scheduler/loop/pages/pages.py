@@ -57,12 +57,11 @@ class Pages:
         kind = type(query)
         if not goes_on:
             self._listings[kind] = _Listing(query.slices(self._context(stage)), now_s)
-        listing = self._listings.get(kind)
+        # One that ends is not kept, nor is one that ends by a fault: the next page begins anew.
+        listing = self._listings.pop(kind, None)
         slice_ = b"" if listing is None else next(listing.slices, b"")
         if listing is not None and slice_:
-            listing.ends_s = now_s + _LISTING_LIFE_S
-        else:
-            self._listings.pop(kind, None)
+            self._listings[kind] = _Listing(listing.slices, now_s + _LISTING_LIFE_S)
         return slice_
 
     def _context(self, stage: LoopStage) -> PageContext:
