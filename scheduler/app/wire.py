@@ -141,12 +141,22 @@ class Wire(Generic[Out, In]):
     def _write(self) -> None:
         try:
             while (message := self._outgoing.get()) is not None:
-                self._connection.send_bytes(self._encoder.encode(message))
+                if (body := self._encoded(message)) is not None:
+                    self._connection.send_bytes(body)
         except OSError:
             return  # the reader notices too, and says so
         # Closing alone would reach nobody while our own reader still waits on the same socket.
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self._connection.fileno())) as ours:
             ours.shutdown(socket.SHUT_RDWR)
+
+    def _encoded(self, message: Out) -> bytes | None:
+        """Return what to send, None for what cannot be sent: the others must not wait for ever behind it."""
+        try:
+            return self._encoder.encode(message)
+        except Exception:  # text that is none, a number too large, another type than was promised
+            kind = type(message).__name__
+            log.exception("a message between the processes is dropped: it cannot be sent", extra={"kind": kind})
+            return None
 
     def _read(self) -> None:
         try:

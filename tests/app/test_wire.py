@@ -5,11 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from scheduler.app.wire import AskPage, FromRefresher, Reply, ToRefresher, Wire
+from scheduler.app.wire import AskPage, FromRefresher, Notification, Reply, ToRefresher, Wire
+from scheduler.framework.instructions import Receiver
 from scheduler.loop.pages.metrics import MetricsQuery
+from scheduler.serve.cloud_event import Event
 from tests.support.waiting import wait_until
 
 OnAsk = Callable[[FromRefresher], None]
@@ -55,6 +58,20 @@ def test_closing_sends_what_is_queued_and_is_noticed_on_both_ends() -> None:
     assert ends.theirs_closed.wait(5.0)
     assert ends.ours_closed.wait(5.0)
     assert ends.replied == [Reply(1, b"last words")]
+
+
+@pytest.mark.parametrize("fault", ["\ud800", 2**70, object()], ids=["no text", "too large", "another type"])
+def test_a_message_that_cannot_be_sent_is_dropped_aloud_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture, fault: Any
+) -> None:
+    ends = Ends()
+    ends.ours.send(Notification(Event(Receiver("http://h/"), "id", fault, "shop/web", b"{}")))
+    ends.ours.send(Reply(1, b"after it"))
+
+    wait_until(lambda: ends.replied == [Reply(1, b"after it")], 5.0, "the next message")
+    assert "a message between the processes is dropped: it cannot be sent" in caplog.text
+    assert not ends.ours_closed.is_set()
+    ends.ours.close()
 
 
 def test_a_fault_in_what_receives_ends_the_wire_loudly(caplog: pytest.LogCaptureFixture) -> None:

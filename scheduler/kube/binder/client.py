@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -17,6 +18,7 @@ from queue import Empty, SimpleQueue
 from scheduler.errors import VaneError
 from scheduler.kube.binder import fence, messages
 from scheduler.kube.binder.credentials_keeper import CredentialsKeeper
+from scheduler.kube.binder.heartbeat import Heartbeat
 from scheduler.kube.binder.messages import (
     BindRequest,
     BindResult,
@@ -33,6 +35,8 @@ from scheduler.kube.binder.messages import (
     LogLine,
     PatchRequest,
     PatchResult,
+    Ping,
+    Pong,
     RequestsDone,
     ToChild,
     WriteRequest,
@@ -52,10 +56,16 @@ _LEASE_ENDED = (-signal.SIGALRM, fence.EXIT_CODE)
 
 @dataclass(frozen=True, slots=True)
 class BinderTimes:
-    """`batch_wait_s` is how long a request waits for others to be sent with it, unless flushed."""
+    """`batch_wait_s` is how long a request waits for others to be sent with it, unless flushed.
+
+    A process that says nothing for `silence_s` is ended; it is asked every `look_s`.
+    """
 
     batch_wait_s: float = 0.002
     credentials_check_s: float = 10.0
+    look_s: float = 1.0
+    silence_s: float = 10.0
+    start_s: float = 60.0
 
 
 class BinderError(VaneError):
@@ -72,8 +82,9 @@ class BinderClient:
     `bind`, `patch`, `write`, `evict`, `report_failure` and `event` may be called by any thread and never wait; what
     they are given goes to the process in batches, and at once with `flush`. `on_result` gets the results of binds,
     `on_patched` those of patches, writes and evictions, `on_requests` finished HTTP requests and `on_events_dropped`
-    lost Events, for metrics, all in the reader thread. `on_dead` is called there once if the process ends unasked:
-    nothing under way will have a result then.
+    lost Events, for metrics, all in the reader thread; in the sender's what becomes of requests that cannot be sent.
+    `on_dead` is called once if the process ends unasked, or is ended because it hangs: nothing under way will have a
+    result then.
     """
 
     def __init__(
@@ -101,6 +112,8 @@ class BinderClient:
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
         self._keepers: dict[str, CredentialsKeeper] = {}
+        self._heartbeat = Heartbeat(self._ping, self._end_hung, times.look_s, times.silence_s, times.start_s)
+        self._is_hung = False
         self._term: LeaseUntil | None = None
         self._drained = threading.Condition()
         self._drain_asked = 0
@@ -126,7 +139,8 @@ class BinderClient:
             self._keepers[cluster] = keeper
         ours.sendall(messages.encode([keeper.first() for keeper in self._keepers.values()]))
         keeping = {f"credentials-{cluster}": keeper.run for cluster, keeper in self._keepers.items()}
-        for name, target in {"send": self._send, "receive": self._receive, **keeping}.items():
+        running = {"send": self._send, "receive": self._receive, "heartbeat": self._heartbeat.run, **keeping}
+        for name, target in running.items():
             thread = threading.Thread(target=target, name=f"binder-{name}", daemon=True)
             thread.start()
             self._threads.append(thread)
@@ -183,6 +197,7 @@ class BinderClient:
     def stop(self) -> None:
         """End the process now; what was not drained is lost."""
         self._stopping.set()
+        self._heartbeat.stop()
         for keeper in self._keepers.values():
             keeper.stop()
         self._queue.put(None)
@@ -196,9 +211,19 @@ class BinderClient:
                 self._process.wait(_STOP_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
-                self._process.wait()
+                with contextlib.suppress(subprocess.TimeoutExpired):  # in the kernel, where a signal waits
+                    self._process.wait(_STOP_S)
         if self._socket is not None:
             self._socket.close()
+
+    def _ping(self) -> None:
+        self._queue.put(Ping())
+
+    def _end_hung(self) -> None:
+        """End a process that hangs or is stopped: nobody would bind, and nobody take over."""
+        self._is_hung = True
+        self._started().kill()
+        self._shut_down()
 
     def _put_unless_full(self, request: FailureReport | EventRequest) -> None:
         if self._queue.qsize() < MAX_QUEUED:
@@ -252,7 +277,9 @@ class BinderClient:
                 else:
                     batch.append(item)
             try:
-                self._sock().sendall(messages.encode(self._under_term(batch)))
+                frame, unsent = messages.encode_requests(self._under_term(batch))
+                self._sock().sendall(frame)
+                self._handle(unsent)
             except OSError:
                 return  # the reader notices too, and says so
             except Exception:
@@ -276,6 +303,7 @@ class BinderClient:
                 body = reader.read(length)
                 if len(body) < length:
                     break
+                self._heartbeat.heard()
                 self._handle(messages.decode_from_child(body))
         except OSError:
             pass  # reset: the child was killed
@@ -304,7 +332,7 @@ class BinderClient:
         if requests:
             self._on_requests(requests)
 
-    def _handle_one(self, message: EventsDropped | CredentialsRefused | LogLine | Drained) -> None:
+    def _handle_one(self, message: EventsDropped | CredentialsRefused | LogLine | Drained | Pong) -> None:
         match message:
             case EventsDropped():
                 self._on_events_dropped(message.count)
@@ -314,6 +342,8 @@ class BinderClient:
                 log.log(message.level, "%s", message.text)
             case Drained():
                 self._note_drained(message.number)
+            case Pong():
+                pass  # it was heard
 
     def _note_drained(self, number: int) -> None:
         with self._drained:
@@ -322,6 +352,7 @@ class BinderClient:
 
     def _ended(self) -> None:
         self._queue.put(None)
+        self._heartbeat.stop()
         if self._stopping.is_set():
             return
         try:
@@ -330,11 +361,12 @@ class BinderClient:
             code = None
         with self._drained:
             self._drained.notify_all()
-        self._on_dead(
-            "the binder process ended with the lease"
-            if code in _LEASE_ENDED
-            else f"the binder process ended by itself (exit code {code})"
-        )
+        if self._is_hung:
+            self._on_dead(f"the binder process said nothing for {self._times.silence_s:g} s, so it was ended")
+        elif code in _LEASE_ENDED:
+            self._on_dead("the binder process ended with the lease")
+        else:
+            self._on_dead(f"the binder process ended by itself (exit code {code})")
 
 
 def _environment() -> dict[str, str]:

@@ -5,6 +5,7 @@ Both sides run the same code version; the format is no API.
 
 from __future__ import annotations
 
+import logging
 import struct
 from collections.abc import Sequence
 from typing import Literal
@@ -168,6 +169,10 @@ class Drain(Message, frozen=True):
     number: int
 
 
+class Ping(Message, frozen=True):
+    """Answer with Pong at once: the process goes on."""
+
+
 class BindResult(Message, frozen=True):
     """How one bind ended. `node_name` is where the Pod is (the node asked for, where that isn't known).
 
@@ -237,6 +242,10 @@ class Drained(Message, frozen=True):
     number: int
 
 
+class Pong(Message, frozen=True):
+    pass
+
+
 ToChild = (
     BinderConnection
     | NewCredentials
@@ -248,10 +257,22 @@ ToChild = (
     | FailureReport
     | EventRequest
     | Drain
+    | Ping
 )
 FromChild = (
-    BindResult | PatchResult | EvictResult | RequestsDone | EventsDropped | CredentialsRefused | LogLine | Drained
+    BindResult
+    | PatchResult
+    | EvictResult
+    | RequestsDone
+    | EventsDropped
+    | CredentialsRefused
+    | LogLine
+    | Drained
+    | Pong
 )
+
+_UNSOUND = (TypeError, ValueError, OverflowError, RecursionError)
+"""What encoding and decoding raise: text that is none, a number or a nesting beyond what fits, another type."""
 
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size
@@ -265,6 +286,59 @@ def encode(messages: Sequence[ToChild] | Sequence[FromChild]) -> bytes:
     """Return one frame: four bytes of length, then the messages."""
     body = _encoder.encode(messages)
     return _LENGTH.pack(len(body)) + body
+
+
+def encode_requests(requests: Sequence[ToChild]) -> tuple[bytes, list[FromChild]]:
+    """Return one frame of the requests that can be sent, and for each other one how it ended: it failed, unsent.
+
+    Plugins put values of their own into annotations. One that the child could not read would end it.
+    """
+    try:
+        frame = encode(requests)
+        if any(isinstance(one, BindRequest | PatchRequest) and one.annotations for one in requests):
+            decode_to_child(frame[LENGTH_BYTES:])
+    except _UNSOUND:
+        faults = [(one, _fault_of(one)) for one in requests]
+        ends = [_end_of(one, f"the request cannot be sent: {fault}") for one, fault in faults if fault]
+        return encode([one for one, fault in faults if not fault]), ends
+    return frame, []
+
+
+def encode_results(results: Sequence[FromChild]) -> bytes:
+    """Return one frame. Characters that cannot be sent are replaced: what waits for a lost result waits for ever."""
+    try:
+        return encode(results)
+    except UnicodeEncodeError:
+        return encode([_with_sendable_text(one) for one in results])
+
+
+def _fault_of(request: ToChild) -> str:
+    try:
+        decode_to_child(_encoder.encode([request]))
+    except _UNSOUND as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _end_of(request: ToChild, why: str) -> FromChild:
+    match request:
+        case BindRequest():
+            return BindResult(
+                uid=request.pod.uid, outcome="failed", node_name=request.node_name, code=0, message=why, duration_s=0.0
+            )
+        case PatchRequest() | WriteRequest():
+            return PatchResult(number=request.number, outcome="failed", message=why)
+        case EvictRequest():
+            return EvictResult(number=request.number, outcome="failed", message=why)
+        case FailureReport() | EventRequest():
+            return EventsDropped(count=1)
+    return LogLine(level=logging.ERROR, text=f"binder: {type(request).__name__}: {why}")
+
+
+def _with_sendable_text(result: FromChild) -> FromChild:
+    texts = {name: value for name in result.__struct_fields__ if isinstance(value := getattr(result, name), str)}
+    sendable = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+    return msgspec.structs.replace(result, **sendable)
 
 
 def frame_length(prefix: bytes) -> int:

@@ -52,6 +52,8 @@ from scheduler.kube.binder.messages import (
     NewCredentials,
     PatchRequest,
     PatchResult,
+    Ping,
+    Pong,
     RequestsDone,
     ToChild,
     WriteRequest,
@@ -100,7 +102,7 @@ class Outbox:
         if self._n_dropped:
             batch.append(EventsDropped(count=self._n_dropped))
         self._messages, self._requests, self._n_dropped = [], {}, 0
-        self._writer.write(messages.encode(batch))
+        self._writer.write(messages.encode_results(batch))
 
 
 class OutboxHandler(logging.Handler):
@@ -153,8 +155,8 @@ class Worker:
                 self._use(message)
             case LeaseUntil():
                 self._fence.extend(message)
-            case Drain():
-                self._spawn(self._drain(message.number))
+            case Drain() | Ping():
+                self._answer(message)
             case BinderConnection():
                 self._connect(message)
 
@@ -199,6 +201,12 @@ class Worker:
                     http.reload_certificate()
                 except TlsFilesError as error:
                     logging.error("binder: %s", error)
+
+    def _answer(self, question: Drain | Ping) -> None:
+        if isinstance(question, Drain):
+            self._spawn(self._drain(question.number))
+        else:
+            self._outbox.send(Pong())
 
     async def _drain(self, number: int) -> None:
         while self._n_under_way or self._reports.n_pending or self._events.n_pending:

@@ -8,14 +8,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-
-import pytest
+from typing import Any
 
 from scheduler.kube.binder import messages
 from scheduler.kube.binder.binds import MAX_BINDS
 from scheduler.kube.binder.client import BinderTimes
 from scheduler.kube.binder.http import ApiHttp
-from scheduler.kube.binder.messages import BinderConnection, BindRequest, CredentialsRefused
+from scheduler.kube.binder.messages import (
+    BinderConnection,
+    BindRequest,
+    BindResult,
+    CredentialsRefused,
+    EventRequest,
+    LogLine,
+    PatchResult,
+    RequestsDone,
+)
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.endpoint import Endpoint
 from tests.kube.binder.running_binder import BIND_PATH, CREATED, EVENTS_PATH, POD, POD_PATH, Running
@@ -33,12 +41,49 @@ def test_the_death_of_the_process_is_told(running: Running) -> None:
     assert took.seconds < 1.0
 
 
-def test_a_request_that_cannot_be_written_ends_the_binder_aloud(
-    running: Running, caplog: pytest.LogCaptureFixture
-) -> None:
-    running.binder.bind(BindRequest(pod=POD, node_name="\ud800", scheduler_name="vane"))
-    wait_until(lambda: running.deaths)
-    assert "requests cannot be sent" in caplog.text
+NO_TEXT: Any = "\ud800"
+A_NUMBER: Any = {"vane.dev/n": 3}
+
+
+def test_a_request_that_cannot_be_sent_fails_alone(server: FakeApi, running: Running) -> None:
+    server.script("POST", BIND_PATH, CREATED)
+    why = "the request cannot be sent: UnicodeEncodeError: 'utf-8' codec can't encode character '\\ud800' in position 0"
+    result = running.bind(NO_TEXT)
+    assert (result.uid, result.outcome, result.code) == (POD.uid, "failed", 0)
+    assert result.message.startswith(why)
+    assert running.bind(annotations=A_NUMBER).message.startswith(
+        "the request cannot be sent: ValidationError: Expected"
+    )
+    for ended in (running.patch({"a": NO_TEXT}), running.patch(A_NUMBER), running.evict(node_name=NO_TEXT)):
+        assert (ended.outcome, ended.message[:26]) == ("failed", "the request cannot be sent")
+    event = EventRequest(pod=POD, scheduler_name="vane", type="Normal", reason="r", action="a", note=NO_TEXT)
+    running.binder.event(event)
+    wait_until(lambda: running.dropped == [1], 10.0, "the lost Event")
+
+    assert running.bind().outcome == "bound"
+    assert running.deaths == []
+
+
+def test_those_beside_a_request_that_cannot_be_sent_are_sent() -> None:
+    requests = [BindRequest(pod=POD, node_name=node, scheduler_name="vane") for node in ("a", NO_TEXT, "c")]
+    frame, ended = messages.encode_requests(requests)
+    assert messages.decode_to_child(frame[messages.LENGTH_BYTES :]) == [requests[0], requests[2]]
+    assert [type(one) for one in ended] == [BindResult]
+
+
+def test_a_result_is_sent_whatever_the_api_server_said() -> None:
+    result = PatchResult(number=7, outcome="failed", message=f"no {NO_TEXT}")
+    lines: list[messages.FromChild] = [
+        LogLine(level=20, text=NO_TEXT),
+        RequestsDone(verb="POST", code="201", durations_s=[0.5]),
+        result,
+    ]
+    frame = messages.encode_results(lines)
+    assert messages.decode_from_child(frame[messages.LENGTH_BYTES :]) == [
+        LogLine(level=20, text="?"),
+        lines[1],
+        PatchResult(number=7, outcome="failed", message="no ?"),
+    ]
 
 
 def test_credentials_are_asked_for_again_after_a_fault(server: FakeApi, start: Callable[..., Running]) -> None:
