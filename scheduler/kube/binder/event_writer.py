@@ -1,4 +1,7 @@
-"""EventWriter: writes Events from a bounded queue. They may be lost; they never hold up a bind."""
+"""EventWriter: writes Events from a bounded queue. They may be lost, and binds come first; but they are not late.
+
+An Event is written within 5 s, as long as the API server takes Events as fast as binds.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,14 @@ N_WRITERS = 16
 N_BESIDE_BINDS = 4
 """How many write while binds wait for their turn: a busy API server should bind first, Events can come after."""
 
+N_LATE_WRITERS = 40
+"""How many write while an Event is late: as many as binds are under way at most, since each of those leads to one."""
+
+LATE_S = 2.0
+"""How long an Event waits before it counts as late: what waits then is written within 3 s more."""
+
+_LOOK_S = 0.25
+
 _MAX_TRIES = 12
 _SLEEP_S = 10.0
 _SLEEP_JITTER = 0.25
@@ -34,7 +45,7 @@ _encode = msgspec.json.Encoder().encode
 class EventWriter:
     """Writes Events and series, a few at a time; what does not fit the queue is dropped and counted.
 
-    While `are_binds_waiting` they are fewer, unless the queue is half full.
+    While `are_binds_waiting` they are fewer, while one is late more: it has waited for `LATE_S`, on `clock`.
     """
 
     def __init__(
@@ -43,14 +54,17 @@ class EventWriter:
         series: EventSeries,
         on_dropped: Callable[[], None],
         chance: Chance,
+        clock: Callable[[], float],
         are_binds_waiting: Callable[[], bool] = lambda: False,
     ) -> None:
         self._http = http
         self._series = series
         self._on_dropped = on_dropped
         self._chance = chance
+        self._clock = clock
         self._are_binds_waiting = are_binds_waiting
-        self._queue: deque[EventRecord] = deque()
+        self._queue: deque[tuple[float, EventRecord]] = deque()
+        self._pace: asyncio.Task[None] | None = None
         self._n_writing = 0
         self._writers: set[asyncio.Task[None]] = set()
 
@@ -80,12 +94,24 @@ class EventWriter:
         if len(self._queue) >= MAX_QUEUED:
             self._on_dropped()
             return
-        self._queue.append(record)
+        self._queue.append((self._clock(), record))
         self._add_writer()
+        if self._pace is None or self._pace.done():
+            self._pace = asyncio.create_task(self._keep_pace())
+
+    async def _keep_pace(self) -> None:
+        """Bring in more writers once Events are late, though all that write wait for answers."""
+        while self._queue:
+            await self._chance.sleep(_LOOK_S)
+            for _ in range(N_LATE_WRITERS):
+                self._add_writer()
 
     def _n_writers(self) -> int:
-        is_second = self._are_binds_waiting() and len(self._queue) < MAX_QUEUED // 2
-        return N_BESIDE_BINDS if is_second else N_WRITERS
+        """Return how many may write what is queued."""
+        since_s, _ = self._queue[0]
+        if self._clock() - since_s >= LATE_S:
+            return N_LATE_WRITERS
+        return N_BESIDE_BINDS if self._are_binds_waiting() else N_WRITERS
 
     def _add_writer(self) -> None:
         if self._queue and len(self._writers) < self._n_writers():
@@ -96,7 +122,7 @@ class EventWriter:
             while self._queue and len(self._writers) <= self._n_writers():
                 # Each brings another one back, once binds wait no longer.
                 self._add_writer()
-                record = self._queue.popleft()
+                _, record = self._queue.popleft()
                 self._n_writing += 1
                 try:
                     if not await self._write(record):

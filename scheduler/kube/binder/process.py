@@ -126,7 +126,9 @@ class Worker:
         self._connect(connection)
         http = self._servers[connection.cluster]
         series = EventSeries(socket.gethostname(), time.time_ns, lambda: str(uuid.uuid4()))
-        self._events = EventWriter(http, series, outbox.event_dropped, chance, lambda: self._n_under_way > MAX_BINDS)
+        self._events = EventWriter(
+            http, series, outbox.event_dropped, chance, time.monotonic, lambda: self._n_under_way > MAX_BINDS
+        )
         self._reports = FailureReports(http, time.time_ns, chance, time.monotonic)
         self._fence = Fence(AlarmTimer())
         self._binder = PodBinder(self._servers, self._reports, self._events.submit, self._fence, time.monotonic, chance)
