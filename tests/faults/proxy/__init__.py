@@ -1,0 +1,1 @@
+"""Proxies that break what passes: `tcp` connections, `http` requests, answers and watches."""
