@@ -8,6 +8,7 @@ import random
 import socket
 import struct
 import threading
+import weakref
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ T = TypeVar("T")
 _CHUNK = 1 << 16
 _RESET = struct.pack("ii", 1, 0)
 _DONE_S = 10.0
+_LEAVE_S = 0.1
 
 
 class ProxyLoop:
@@ -39,6 +41,8 @@ class ProxyLoop:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            # Transports are closed in the turn after.
+            await asyncio.sleep(_LEAVE_S)
 
         self.run(cancel_all())
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -94,7 +98,7 @@ class TcpProxy:
         self.port = 0
         self._connections: set[_Connection] = set()
         self._server: asyncio.Server | None = None
-        self._waiting: set[asyncio.StreamWriter] = set()
+        self._ends: weakref.WeakSet[asyncio.StreamWriter] = weakref.WeakSet()
 
     def start(self) -> None:
         async def listen() -> None:
@@ -138,18 +142,17 @@ class TcpProxy:
         self.line = Line()
 
     def _end_all(self) -> None:
-        for writer in [end for one in self._connections for end in (one.client, one.server)] + list(self._waiting):
+        for writer in list(self._ends):
             reset(writer.transport)
 
     async def _serve(self, reader: asyncio.StreamReader, client: asyncio.StreamWriter) -> None:
         self.n_connected += 1
+        self._ends.add(client)
         if self.line.is_refusing:
             reset(client.transport)
             return
         if self.line.is_silent:
-            self._waiting.add(client)
             await self._swallow(reader)
-            self._waiting.discard(client)
             reset(client.transport)
             return
         try:
@@ -157,6 +160,7 @@ class TcpProxy:
         except OSError:
             reset(client.transport)
             return
+        self._ends.add(server)
         connection = _Connection(client, server)
         self._connections.add(connection)
         try:
