@@ -10,7 +10,9 @@ from scheduler.serve.pages import PAGES, AnyQuery
 
 def test_the_wire_reads_every_query() -> None:
     queries = {*AnswerQuery.__subclasses__(), *ListingQuery.__subclasses__()}
-    assert queries == set(get_args(AnyQuery))
+    # Tests have some of their own.
+    ours = {query for query in queries if query.__module__.startswith("scheduler.")}
+    assert ours == set(get_args(AnyQuery))
 
 
 def test_every_page_has_a_path_of_its_own() -> None:

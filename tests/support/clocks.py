@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _LOOK_S = 0.002
-_LONGEST_S = 0.01
+LONGEST_LOOK_S = 0.01
 
 
 class PatientClock:
@@ -17,7 +17,7 @@ class PatientClock:
 
     A thread looks at the real clock every 2 ms; a look that comes late counts as 10 ms at most. So what happens in
     this process, threads and all, takes by this clock about as long on a busy machine as on an idle one. It never goes
-    faster than the real one.
+    faster than the real one, but for one such look.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class PatientClock:
         last_s = time.monotonic()
         while not self._ended.wait(_LOOK_S):
             now_s = time.monotonic()
-            self._now_s += min(now_s - last_s, _LONGEST_S)
+            self._now_s += min(now_s - last_s, LONGEST_LOOK_S)
             last_s = now_s
 
 

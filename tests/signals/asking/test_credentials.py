@@ -191,7 +191,9 @@ def test_settings_reach_the_server_and_a_wrong_password_is_said_once_with_signal
             wait_until(lambda: len(of("one")) > 5 and len(of("two")) >= 3, 10.0, "both to have been asked")
             assert all(answer.value == 1.0 for answer in of("one")), "the other server does not matter"
             assert {answer.error_kind for answer in of("two")} == {"unauthorized"}
-            (guarded.folder / "password").write_text(PASSWORD)
+            # As the kubelet does: whoever reads finds the old one or the new one, never half of it.
+            (guarded.folder / "new").write_text(PASSWORD)
+            (guarded.folder / "new").replace(guarded.folder / "password")
             wait_until(lambda: of("two")[-1].value == 1.0, 10.0, "the right password")
         said = [record for record in caplog.records if getattr(record, "signal", "") == "two"]
         complaints = [record for record in said if record.levelno == logging.WARNING]
