@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from scheduler.errors import VaneError
-from scheduler.tls import TlsFilesError, client_context
+from scheduler.tls import ClientTls, TlsFiles, TlsFilesError
 
 DEFAULT_URL: Final = "https://127.0.0.1:10259"
 SELF_SIGNED_NOTE: Final = "the certificate is not verified: self-signed, on this machine"
@@ -60,7 +60,7 @@ class SignalsReader:
         if parts.scheme != "https" or not self._host or parts.query or parts.username:
             raise TopError(f"--url: must be https and a host, got {server.url!r}. Write it as {DEFAULT_URL}")
         self._prefix = parts.path.rstrip("/")
-        self._context = _context(server)
+        self._tls = _tls(server)
         self.note = "the certificate is not verified" if server.skips_verification else ""
 
     def read(self, **asked: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class SignalsReader:
         except ssl.SSLCertVerificationError as error:
             if error.verify_code not in _SELF_SIGNED or not self._may_be_self_signed:
                 raise TopError(self._untrusted(error)) from error
-            self._context = client_context(verify=False)
+            self._tls = ClientTls(verify=False)
             self.note = SELF_SIGNED_NOTE
             return self._read(asked)
 
@@ -85,7 +85,9 @@ class SignalsReader:
         return self._server.ca_file is None and self._server.token_file is None and is_loopback(self._host)
 
     def _read(self, asked: dict[str, str]) -> dict[str, Any]:
-        connection = http.client.HTTPSConnection(self._host, self._port, timeout=_TIMEOUT_S, context=self._context)
+        connection = http.client.HTTPSConnection(
+            self._host, self._port, timeout=_TIMEOUT_S, context=self._tls.context()
+        )
         try:
             connection.request(
                 "GET", f"{self._prefix}/signals?{urllib.parse.urlencode(asked)}", headers=self._headers()
@@ -166,10 +168,10 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _context(server: ServerAccess) -> ssl.SSLContext:
+def _tls(server: ServerAccess) -> ClientTls:
     if server.skips_verification:
-        return client_context(verify=False)
+        return ClientTls(verify=False)
     try:
-        return client_context(None if server.ca_file is None else str(server.ca_file))
+        return ClientTls(TlsFiles(None if server.ca_file is None else str(server.ca_file)))
     except TlsFilesError as error:
         raise TopError(f"--ca-file: {error}") from error

@@ -21,8 +21,8 @@ from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 from scheduler.errors import ConfigError
 from scheduler.kube.binder.messages import BinderConnection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
-from scheduler.kube.endpoint import Endpoint, TlsContext, user_agent
-from scheduler.tls import TlsFilesError
+from scheduler.kube.endpoint import Endpoint, client_tls, user_agent
+from scheduler.tls import ClientTls, TlsFilesError
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,8 @@ class Connection:
 
     endpoint: Endpoint
     credentials: Credentials
-    tls: TlsContext
+    tls: ClientTls | None
+    """None for plain HTTP."""
     source: str
     """Where the settings come from, for messages: `kubeconfig /path` or `service account`."""
     user_agent: str = user_agent()
@@ -64,10 +65,10 @@ class Connection:
         return self.endpoint.host
 
     def authorization_header(self) -> str | None:
-        """Return the header to send now, None to send none; also takes over a changed client certificate."""
+        """Return the header to send now, None to send none; also takes over another client certificate."""
         token = self.credentials.token()
-        if token.cert_file is not None:
-            self.tls.use(token.cert_file, token.key_file)
+        if token.cert_file is not None and self.tls is not None:
+            self.tls.present(token.cert_file, token.key_file)
         return token.header
 
     def invalidate(self, header: str | None) -> None:
@@ -177,7 +178,7 @@ def _connection(configuration: Configuration, fetch: Callable[[], Token], source
     if endpoint.is_tls and not endpoint.verify:
         log.warning("%s: TLS of %s is not verified (insecure-skip-tls-verify)", source, host)
     try:
-        connection = Connection(endpoint, Credentials(fetch), TlsContext(endpoint), source)
+        connection = Connection(endpoint, Credentials(fetch), client_tls(endpoint), source)
         connection.authorization_header()
     except (TlsFilesError, CredentialsError) as error:
         raise ConfigError(f"{source}: {error}") from error

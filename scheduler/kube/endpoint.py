@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import socket
 import sys
@@ -10,7 +9,7 @@ import sys
 import msgspec
 
 from scheduler import __version__
-from scheduler.tls import TlsFilesError, client_context
+from scheduler.tls import ClientTls, TlsFiles
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """Go's names, as in every other component's User-Agent, for what the machine calls itself."""
@@ -55,50 +54,17 @@ def user_agent(identity: str = "", component: str = "") -> str:
     return f"{product} {'/'.join(part for part in (identity, component) if part)}".rstrip()
 
 
-class TlsContext:
-    """One SSLContext per process, whose client certificate follows its files.
+def client_tls(endpoint: Endpoint) -> ClientTls | None:
+    """Return what the connections to the API server are made with, None where it speaks plain HTTP.
 
-    New handshakes use what was loaded last; connections already open keep theirs.
+    Raises
+    ------
+    TlsFilesError
+        A file cannot be used.
     """
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._cert = (endpoint.cert_file, endpoint.key_file)
-        self._loaded: tuple[int, ...] = ()
-        self.context = client_context(endpoint.ca_file, verify=endpoint.verify) if endpoint.is_tls else None
-        self.reload()
-
-    def use(self, cert_file: str | None, key_file: str | None) -> bool:
-        """Take another client certificate, such as a fresh one from an exec plugin; return as `reload`."""
-        if (cert_file, key_file) != self._cert:
-            self._cert = (cert_file, key_file)
-            self._loaded = ()
-        return self.reload()
-
-    def reload(self) -> bool:
-        """Load the client certificate again if its files changed, and return whether they had.
-
-        Raises
-        ------
-        TlsFilesError
-            The files cannot be read or don't belong together; what was loaded before stays in force.
-        """
-        cert_file, key_file = self._cert
-        if self.context is None or cert_file is None:
-            return False
-        try:
-            stamp = _stamp(cert_file) + (_stamp(key_file) if key_file else ())
-            if stamp == self._loaded:
-                return False
-            self.context.load_cert_chain(cert_file, key_file)
-        except OSError as error:  # ssl.SSLError is one too
-            raise TlsFilesError(f"client certificate {cert_file} with key {key_file}: {error}") from error
-        self._loaded = stamp
-        return True
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    status = os.stat(path)
-    return status.st_mtime_ns, status.st_ino, status.st_size
+    if not endpoint.is_tls:
+        return None
+    return ClientTls(TlsFiles(endpoint.ca_file, endpoint.cert_file, endpoint.key_file), verify=endpoint.verify)
 
 
 def socket_options() -> list[tuple[int, int, int]]:

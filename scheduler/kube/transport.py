@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
@@ -15,7 +17,7 @@ from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import CredentialsError
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, socket_options
-from scheduler.tls import TlsFilesError, client_context
+from scheduler.tls import ClientTls, TlsFilesError
 
 DEFAULT_TIMEOUT_S = 30.0
 JSON = "application/json"
@@ -24,6 +26,8 @@ RequestObserver = Callable[[str, str, float], None]
 """Called with verb, status code (`<error>` without an answer) and seconds; for rest_client_requests_total."""
 
 _CHUNK_BYTES = 65_536
+
+_Contexts = tuple[ssl.SSLContext | None, ssl.SSLContext | None]
 
 
 class TransportError(VaneError):
@@ -93,7 +97,11 @@ class Transport:
     def __init__(self, connection: Connection, observer: RequestObserver | None = None, pool_size: int = 4) -> None:
         self._connection = connection
         self._observer = observer
-        self._pool = _pool(connection, pool_size)
+        self._pool_size = pool_size
+        self._proxy_tls = ClientTls() if (connection.endpoint.proxy or "").startswith("https:") else None
+        self._lock = threading.Lock()
+        self._contexts = self._current()
+        self._pool = _pool(connection, pool_size, *self._contexts)
 
     def get(
         self,
@@ -138,6 +146,21 @@ class Transport:
     def close(self) -> None:
         self._pool.clear()
 
+    def _current(self) -> _Contexts:
+        """Return the contexts in force for the API server and a proxy."""
+        tls, proxy_tls = self._connection.tls, self._proxy_tls
+        return None if tls is None else tls.context(), None if proxy_tls is None else proxy_tls.context()
+
+    def _follow_certificates(self) -> None:
+        """Connect anew from now on where other certificates are in force; requests under way end as they are."""
+        if (contexts := self._current()) == self._contexts:
+            return
+        with self._lock:
+            if contexts != self._contexts:
+                old, self._pool = self._pool, _pool(self._connection, self._pool_size, *contexts)
+                self._contexts = contexts
+                old.clear()
+
     def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, timeout: urllib3.Timeout
     ) -> urllib3.BaseHTTPResponse:
@@ -175,16 +198,17 @@ class Transport:
 
     def _authorize(self) -> str | None:
         try:
-            if self._connection.tls.reload():
-                self._pool.clear()
-            return self._connection.authorization_header()
+            header = self._connection.authorization_header()
+            self._follow_certificates()
+            return header
         except (CredentialsError, TlsFilesError) as error:
             raise TransportError(str(error)) from error
 
 
-def _pool(connection: Connection, size: int) -> urllib3.PoolManager:
+def _pool(
+    connection: Connection, size: int, context: ssl.SSLContext | None, proxy_context: ssl.SSLContext | None
+) -> urllib3.PoolManager:
     options: dict[str, Any] = {"maxsize": size, "socket_options": socket_options()}
-    context = connection.tls.context
     if context is not None:
         options["ssl_context"] = context
         if connection.endpoint.server_name is not None:
@@ -194,7 +218,7 @@ def _pool(connection: Connection, size: int) -> urllib3.PoolManager:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
             options["cert_reqs"] = "CERT_NONE"
     if connection.endpoint.proxy is not None:
-        return urllib3.ProxyManager(connection.endpoint.proxy, proxy_ssl_context=client_context(), **options)
+        return urllib3.ProxyManager(connection.endpoint.proxy, proxy_ssl_context=proxy_context, **options)
     return urllib3.PoolManager(**options)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import ssl
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from scheduler import __version__
 from scheduler.framework.instructions import Receiver
 from scheduler.kube.backoff import retry_after_s
 from scheduler.serve.cloud_event import CONTENT_TYPE
-from scheduler.tls import TlsFilesError, client_context
+from scheduler.tls import ClientTls, TlsFiles, TlsFilesError
 
 _TRY_AGAIN: Final = frozenset({408, 429})
 _LONGEST_TOLD_S: Final = 60.0
@@ -40,8 +39,7 @@ class Poster:
     """
 
     def __init__(self, timeout_s: float) -> None:
-        self._system = client_context()
-        self._contexts: dict[str, tuple[tuple[int, ...], ssl.SSLContext]] = {}
+        self._tls: dict[str | None, ClientTls] = {}
         self._session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=timeout_s),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -64,18 +62,12 @@ class Poster:
         await self._session.close()
 
     def _context(self, ca_file: str | None) -> ssl.SSLContext:
-        """Return the context for a CA file, made again when the file has changed."""
-        if ca_file is None:
-            return self._system
-        status = os.stat(ca_file)
-        stamp = (status.st_mtime_ns, status.st_ino, status.st_size)
-        known = self._contexts.pop(ca_file, None)
-        if known is None or known[0] != stamp:
-            known = (stamp, client_context(ca_file))
-        self._contexts[ca_file] = known
-        if len(self._contexts) > _MAX_CONTEXTS:
-            del self._contexts[next(iter(self._contexts))]
-        return known[1]
+        """Return the context in force for a CA file, None for the system's authorities."""
+        tls = self._tls.pop(ca_file, None) or ClientTls(TlsFiles(ca_file))
+        self._tls[ca_file] = tls
+        if len(self._tls) > _MAX_CONTEXTS:
+            del self._tls[next(iter(self._tls))]
+        return tls.context()
 
 
 def _failure(response: aiohttp.ClientResponse) -> Failure | None:

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token
-from scheduler.kube.endpoint import Endpoint, TlsContext
+from scheduler.kube.endpoint import Endpoint, client_tls
 from scheduler.kube.transport import Transport
 from tests.kube.fake_api import FakeApi, fake_api
 
@@ -19,7 +19,7 @@ def server() -> Iterator[FakeApi]:
 
 def connection_to(host: str, credentials: Credentials | None = None) -> Connection:
     endpoint = Endpoint(host=host)
-    return Connection(endpoint, credentials or Credentials(lambda: Token("Bearer A")), TlsContext(endpoint), "test")
+    return Connection(endpoint, credentials or Credentials(lambda: Token("Bearer A")), client_tls(endpoint), "test")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import socket
 import ssl
 import stat
@@ -15,9 +14,8 @@ import yaml
 from scheduler.errors import ConfigError
 from scheduler.kube.config import Connection, ServiceAccount, load_connection
 from scheduler.kube.credentials import Credentials, CredentialsError, Token, token_from_file
-from scheduler.kube.endpoint import Endpoint, TlsContext, socket_options
+from scheduler.kube.endpoint import socket_options
 from scheduler.kube.transport import ApiError, Transport, TransportError
-from scheduler.tls import TlsFilesError
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import FakeApi, hangs, replies, status
 from tests.support.clocks import OwnTime
@@ -73,8 +71,8 @@ def test_tls_settings(tmp_path: Path) -> None:
     tls = {"certificate-authority": "ca.crt", "tls-server-name": "kubernetes.default"}
     connection = load(write_kubeconfig(tmp_path, user, **tls))
     assert connection.endpoint.server_name == "kubernetes.default"
-    context = connection.tls.context
-    assert context is not None
+    assert connection.tls is not None
+    context = connection.tls.context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
     assert len(context.get_ca_certs()) == 1
@@ -84,8 +82,8 @@ def test_tls_settings(tmp_path: Path) -> None:
 
 def test_unverified_tls_is_possible_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     connection = load(write_kubeconfig(tmp_path, {"token": "t"}, **{"insecure-skip-tls-verify": True}))
-    assert connection.tls.context is not None
-    assert connection.tls.context.verify_mode is ssl.CERT_NONE
+    assert connection.tls is not None
+    assert connection.tls.context().verify_mode is ssl.CERT_NONE
     assert [record.message for record in caplog.records if "not verified" in record.message]
 
 
@@ -258,27 +256,6 @@ def test_an_empty_token_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("\n")
     with pytest.raises(CredentialsError, match="empty"):
         token_from_file(str(tmp_path / "token"))
-
-
-def test_a_replaced_client_certificate_is_loaded(tmp_path: Path) -> None:
-    authority = CertificateAuthority()
-    cert, key, ca = tmp_path / "c.crt", tmp_path / "c.key", tmp_path / "ca.crt"
-    ca.write_bytes(authority.pem)
-
-    def issue() -> None:
-        certificate, private = authority.issue_client("vane")
-        cert.write_bytes(certificate)
-        key.write_bytes(private)
-
-    issue()
-    tls = TlsContext(Endpoint(host="https://x", ca_file=str(ca), cert_file=str(cert), key_file=str(key)))
-    assert not tls.reload()
-    issue()
-    os.utime(cert, ns=(1, 1))
-    assert tls.reload()
-    cert.write_text("no certificate")
-    with pytest.raises(TlsFilesError, match=r"c\.crt"):
-        tls.reload()
 
 
 def test_a_silent_peer_is_noticed_within_45_s() -> None:

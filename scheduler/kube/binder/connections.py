@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from scheduler.kube.binder.response import BrokenError, Response, ResponseReader
 from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, Endpoint, socket_options
-from scheduler.tls import client_context
+from scheduler.tls import ClientTls
 
 MAX_CONNECTIONS = 64
 IDLE_S = 60.0
@@ -134,9 +134,12 @@ class HttpConnection(asyncio.Protocol):
 class ConnectionPool:
     """Up to 64 connections to one API server; the one used last is used first."""
 
-    def __init__(self, endpoint: Endpoint, context: ssl.SSLContext | None) -> None:
+    def __init__(self, endpoint: Endpoint, tls: ClientTls | None) -> None:
         self._endpoint = endpoint
-        self._context = context
+        self._tls = tls
+        self._context = _current(tls)
+        is_tls_proxy = endpoint.proxy is not None and endpoint.proxy.startswith("https:")
+        self._proxy_tls = ClientTls() if is_tls_proxy else None
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._idle: list[HttpConnection] = []
         self._taken: dict[HttpConnection, int] = {}
@@ -167,8 +170,14 @@ class ConnectionPool:
             connection.idle_since_s = asyncio.get_running_loop().time()
             self._idle.append(connection)
 
+    @property
+    def are_outdated(self) -> bool:
+        """Whether the certificates in force are others than those that connections were opened with."""
+        return _current(self._tls) is not self._context
+
     def retire(self) -> None:
         """Open new connections from now on; requests under way end on their old ones."""
+        self._context = _current(self._tls)
         self._generation += 1
         while self._idle:
             self._idle.pop().close()
@@ -176,11 +185,15 @@ class ConnectionPool:
     async def _take(self) -> HttpConnection:
         await self._slots.acquire()
         try:
-            connection = self._take_idle() or await self._open()
+            connection = self._take_idle()
+            if connection is None and self.are_outdated:
+                self.retire()
+            generation = self._generation
+            connection = connection or await self._open()
         except BaseException:
             self._slots.release()
             raise
-        self._taken[connection] = self._generation
+        self._taken[connection] = generation
         return connection
 
     def _take_idle(self) -> HttpConnection | None:
@@ -193,21 +206,24 @@ class ConnectionPool:
         return None
 
     async def _open(self) -> HttpConnection:
-        endpoint = self._endpoint
+        endpoint, context = self._endpoint, self._context
         host, port = address_of(endpoint.host)
         server_name = endpoint.server_name or host
         if endpoint.proxy is None:
-            return await _connect(host, port, self._context, server_name)
-        is_tls = endpoint.proxy.startswith("https:")
+            return await _connect(host, port, context, server_name)
         proxy, proxy_port = address_of(endpoint.proxy)
-        connection = await _connect(proxy, proxy_port, client_context() if is_tls else None, proxy)
+        connection = await _connect(proxy, proxy_port, _current(self._proxy_tls), proxy)
         try:
             request = _tunnel_request(host, port, endpoint.proxy)
-            await connection.open_tunnel(request, self._context, server_name)
+            await connection.open_tunnel(request, context, server_name)
         except BaseException:
             connection.close()
             raise
         return connection
+
+
+def _current(tls: ClientTls | None) -> ssl.SSLContext | None:
+    return None if tls is None else tls.context()
 
 
 def address_of(url: str) -> tuple[str, int]:

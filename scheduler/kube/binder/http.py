@@ -15,7 +15,7 @@ from scheduler.kube.backoff import retry_after_s
 from scheduler.kube.binder.connections import ConnectionPool, HttpConnection
 from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.response import BrokenError
-from scheduler.kube.endpoint import Endpoint, TlsContext
+from scheduler.kube.endpoint import Endpoint, client_tls
 
 REQUEST_TIMEOUT_S = 30.0
 """For a connection, and then for the answer."""
@@ -84,23 +84,24 @@ class ApiHttp:
         self._on_done = on_done
         self._on_unauthorized = on_unauthorized
         self._renewal_s = renewal_s
-        self._tls = TlsContext(endpoint)
-        self._connections = ConnectionPool(endpoint, self._tls.context)
+        self._tls = client_tls(endpoint)
+        self._connections = ConnectionPool(endpoint, self._tls)
         self._renewed = asyncio.Event()
         self._has_asked = False
 
     def use(self, header: str | None, cert_file: str | None, key_file: str | None) -> None:
         """Take credentials over; requests that wait after a 401 go on with them."""
         self._header = header
-        if self._tls.use(cert_file, key_file) if cert_file is not None else self._tls.reload():
-            self._connections.retire()
+        if self._tls is not None and cert_file is not None:
+            self._tls.present(cert_file, key_file)
+        self.renew_connections()
         self._has_asked = False
         self._renewed.set()
         self._renewed = asyncio.Event()
 
-    def reload_certificate(self) -> None:
-        """Look whether the client certificate's files have changed."""
-        if self._tls.reload():
+    def renew_connections(self) -> None:
+        """Open new ones from now on if those that are open were made with other certificates than are in force."""
+        if self._connections.are_outdated:
             self._connections.retire()
 
     async def request(

@@ -138,7 +138,7 @@ class Worker:
         self._tasks: set[asyncio.Task[None]] = set()
         self._n_under_way = 0
         self._spawn(self._events.keep_series())
-        self._spawn(self._watch_certificate())
+        self._spawn(self._watch_certificates())
 
     def handle(self, message: ToChild) -> None:
         match message:
@@ -195,14 +195,11 @@ class Worker:
         except TlsFilesError as error:
             logging.error("binder: %s", error)
 
-    async def _watch_certificate(self) -> None:
+    async def _watch_certificates(self) -> None:
         while True:
             await asyncio.sleep(_CERTIFICATE_CHECK_S)
             for http in self._servers.values():
-                try:
-                    http.reload_certificate()
-                except TlsFilesError as error:
-                    logging.error("binder: %s", error)
+                http.renew_connections()
 
     def _answer(self, question: Drain | Ping) -> None:
         if isinstance(question, Drain):

@@ -6,6 +6,7 @@ What is read here is never logged, and stands in no `repr`.
 from __future__ import annotations
 
 import base64
+import os
 import re
 import ssl
 import threading
@@ -14,11 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3 import HTTPConnectionPool, PoolManager
 
 from scheduler.signals.asking.query_errors import CertificateRefused, CredentialsUnreadable
-from scheduler.tls import TlsFilesError, client_context
+from scheduler.tls import ClientTls, TlsFiles, TlsFilesError
 
 REREAD_S: Final = 60.0
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -115,14 +115,18 @@ class Authorization:
 
 
 class PrometheusConnections:
-    """Kept connections, made anew once a file of certificates has changed: a connection keeps what it began with."""
+    """Kept connections, made anew once a file of certificates has changed: a connection keeps what it began with.
 
-    def __init__(self, access: Access, n_connections: int) -> None:
-        self._files = tuple(file for file in (access.ca_file, access.cert_file, access.key_file) if file is not None)
-        self._access = access
+    Where no file of authorities is named, REQUESTS_CA_BUNDLE names one, as for all that asks with `requests`.
+    """
+
+    def __init__(self, access: Access, n_connections: int, environ: Mapping[str, str] = os.environ) -> None:
+        ca = _text(access.ca_file) or environ.get("REQUESTS_CA_BUNDLE") or None
+        self._files = TlsFiles(ca, _text(access.cert_file), _text(access.key_file))
         self._n_connections = n_connections
         self._lock = threading.Lock()
-        self._stamp: tuple[tuple[int, int, int], ...] | None = None
+        self._tls: ClientTls | None = None
+        self._context: ssl.SSLContext | None = None
         self._manager: PoolManager | None = None
 
     def pool(self, url: str) -> HTTPConnectionPool:
@@ -135,32 +139,26 @@ class PrometheusConnections:
         CertificateRefused
             What is in one cannot be used.
         """
-        stamp = tuple(_stamp(file) for file in self._files)
         with self._lock:
-            if self._manager is None or stamp != self._stamp:
-                self._manager = PoolManager(
-                    num_pools=1, maxsize=self._n_connections, block=True, ssl_context=_context(self._access)
-                )
-                self._stamp = stamp
+            context = self._current() if url.startswith("https:") else None
+            if self._manager is None or context is not self._context:
+                self._manager = PoolManager(num_pools=1, maxsize=self._n_connections, block=True, ssl_context=context)
+                self._context = context
             return self._manager.connection_from_url(url)
 
     def close(self) -> None:
         if self._manager is not None:
             self._manager.clear()
 
+    def _current(self) -> ssl.SSLContext:
+        try:
+            if self._tls is None:
+                self._tls = ClientTls(self._files)
+        except TlsFilesError as error:
+            kind = CertificateRefused if isinstance(error.__cause__, ssl.SSLError) else CredentialsUnreadable
+            raise kind(str(error)) from error
+        return self._tls.context()
 
-def _context(access: Access) -> ssl.SSLContext:
-    cert_file, key_file = (None if file is None else str(file) for file in (access.cert_file, access.key_file))
-    try:
-        return client_context(str(access.ca_file or DEFAULT_CA_BUNDLE_PATH), cert_file, key_file)
-    except TlsFilesError as error:
-        raise CertificateRefused(str(error)) from error
 
-
-def _stamp(file: Path) -> tuple[int, int, int]:
-    """Return what changes when a file does, also behind the links of a mounted Secret."""
-    try:
-        status = file.stat()
-    except OSError as error:
-        raise CredentialsUnreadable(f"certificate file {file} cannot be read: {error.strerror}") from error
-    return status.st_mtime_ns, status.st_ino, status.st_size
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

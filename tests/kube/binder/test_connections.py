@@ -13,6 +13,7 @@ import pytest
 from scheduler.kube.binder.connections import IDLE_S, ConnectionPool
 from scheduler.kube.binder.response import BrokenError, Response, ResponseReader
 from scheduler.kube.endpoint import Endpoint
+from scheduler.tls import ClientTls, TlsFiles
 from tests.support import pki
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -191,7 +192,7 @@ def test_a_response_that_does_not_come_closes_the_connection() -> None:
 
 
 def test_a_new_connection_in_place_of_stale_ones_has_its_time_limit(tmp_path: Path) -> None:
-    context, server_side = tls_of(pki.CertificateAuthority(), tmp_path)
+    tls, server_side = tls_of(pki.CertificateAuthority(), tmp_path)
     seen: list[bytes] = []
     n_connections = 0
 
@@ -207,7 +208,7 @@ def test_a_new_connection_in_place_of_stale_ones_has_its_time_limit(tmp_path: Pa
 
     async def run(port: int) -> None:
         endpoint = Endpoint(host=f"https://127.0.0.1:{port}", server_name="api.test")
-        connections = ConnectionPool(endpoint, context)
+        connections = ConnectionPool(endpoint, tls)
         kept = await connections.take(5.0)
         await kept.exchange(REQUEST, 5.0)
         connections.give_back(kept)
@@ -223,14 +224,14 @@ def test_a_new_connection_in_place_of_stale_ones_has_its_time_limit(tmp_path: Pa
     assert n_connections == 2
 
 
-def tls_of(authority: pki.CertificateAuthority, folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    """Return the contexts of a client and of a server named api.test."""
+def tls_of(authority: pki.CertificateAuthority, folder: Path) -> tuple[ClientTls, ssl.SSLContext]:
+    """Return what a client and a server named api.test connect with."""
     certificate, key = authority.issue_server(["api.test"], [])
     for name, content in (("ca", authority.pem), ("crt", certificate), ("key", key)):
         (folder / name).write_bytes(content)
     server_side = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server_side.load_cert_chain(folder / "crt", folder / "key")
-    return ssl.create_default_context(cafile=str(folder / "ca")), server_side
+    return ClientTls(TlsFiles(str(folder / "ca"))), server_side
 
 
 def pump(source: socket.socket, target: socket.socket) -> None:
@@ -242,7 +243,7 @@ def pump(source: socket.socket, target: socket.socket) -> None:
 
 
 def test_a_proxy_opens_a_tunnel_for_tls(tmp_path: Path) -> None:
-    context, server_side = tls_of(pki.CertificateAuthority(), tmp_path)
+    tls, server_side = tls_of(pki.CertificateAuthority(), tmp_path)
     seen: list[bytes] = []
     asked: list[bytes] = []
 
@@ -261,7 +262,7 @@ def test_a_proxy_opens_a_tunnel_for_tls(tmp_path: Path) -> None:
 
         async def run(port: int) -> Response:
             endpoint = Endpoint(host="https://api.test", proxy=f"http://us%65r:pw@127.0.0.1:{port}")
-            connections = ConnectionPool(endpoint, context)
+            connections = ConnectionPool(endpoint, tls)
             response = await ask(connections)
             connections.retire()
             return response

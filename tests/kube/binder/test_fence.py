@@ -15,7 +15,7 @@ from scheduler.kube.binder.fence import Fence
 from scheduler.kube.binder.messages import BindRequest, LeaseUntil
 from scheduler.kube.config import Connection
 from scheduler.kube.credentials import Credentials, Token
-from scheduler.kube.endpoint import Endpoint, TlsContext
+from scheduler.kube.endpoint import Endpoint, client_tls
 from tests.kube.binder.running_binder import BIND_PATH, CREATED, POD, Running
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import Exchange, FakeApi, Responder, hangs, replies, status
@@ -104,7 +104,7 @@ def test_a_connection_that_comes_too_late_carries_nothing(start: Callable[..., R
     with socket.create_server(("127.0.0.1", 0)) as listener:
         endpoint = Endpoint(host=f"https://127.0.0.1:{listener.getsockname()[1]}", verify=False)
         credentials = Credentials(lambda: Token("Bearer A"))
-        running = start(Connection(endpoint, credentials, TlsContext(endpoint), "test"))
+        running = start(Connection(endpoint, credentials, client_tls(endpoint), "test"))
         running.lead_for(0.5)
         took = OwnTime([os.getpid(), running.binder.pid])
         assert running.bind().outcome == "expired"
