@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
+
+ENDING: Final = (signal.SIGTERM, signal.SIGINT)
+"""The signals that end Vane in order."""
 
 # Runs in the child before the program replaces it: the kernel then ends it in order when its parent is killed, and
 # nothing is left behind.
@@ -24,6 +29,16 @@ os.execv(sys.argv[2], sys.argv[2:])
 def ending_with_us(argv: Sequence[str]) -> list[str]:
     """Return the command that runs a program, named by its path, for as long as this process lives."""
     return [sys.executable, "-c", _END_WITH_PARENT, str(os.getpid()), *argv]
+
+
+@contextmanager
+def endings_held_back() -> Iterator[None]:
+    """Start a child in here that ignores these signals once it is loaded: one to the whole group must not end it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def free_port() -> int:

@@ -26,6 +26,7 @@ from scheduler.app.wire import (
     ToRefresher,
     Wire,
 )
+from scheduler.child_process import endings_held_back
 from scheduler.framework.instructions import Notify
 from scheduler.loop.messages import (
     Inbox,
@@ -122,7 +123,8 @@ class RefresherLink:
         with theirs:
             fd = theirs.fileno()
             argv = [sys.executable, "-m", "scheduler.app.refresher_process", str(fd)]
-            self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL)
+            with endings_held_back():
+                self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL)
         wire: Wire[ToRefresher, FromRefresher] = Wire(
             ours.detach(), FromRefresher, self._receive, self._lost.set, "refresher"
         )

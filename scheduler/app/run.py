@@ -21,6 +21,7 @@ from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import check_addresses, server_names
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
+from scheduler.child_process import ENDING
 from scheduler.cluster.backoff import Timings
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.queue import SchedulingQueue
@@ -138,13 +139,13 @@ class _SchedulerRun:
     def run(self) -> int:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         gc.disable()  # until the first lists are in: see SchedulingLoop
+        for number in ENDING:
+            signal.signal(number, self._on_signal)
         self._binder.start(self._outside.clusters)
         pids = {"deciding": os.getpid(), "binder": self._binder.pid}
         start = Start(self._settings, self._loader.state, pids, self._outside.identity)
         refresher = RefresherLink(start, self._rules, self._inbox, self._fail, self._metrics)
         refresher.start()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
         loop = self._loop(refresher)
         reflectors = self._start_watching()
         stop = loop.run()

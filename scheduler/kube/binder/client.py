@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from scheduler.child_process import endings_held_back
 from scheduler.errors import VaneError
 from scheduler.kube.binder import fence, messages
 from scheduler.kube.binder.credentials_keeper import CredentialsKeeper
@@ -132,7 +133,8 @@ class BinderClient:
         with theirs:
             fd = theirs.fileno()
             argv = [sys.executable, "-m", "scheduler.kube.binder.process", str(fd), str(os.getpid())]
-            self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
+            with endings_held_back():
+                self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
         self._socket = ours
         for cluster, connection in {"": self._connection, **(clusters or {})}.items():
             keeper = CredentialsKeeper(cluster, connection, self._queue.put, self._times.credentials_check_s)
