@@ -11,7 +11,7 @@ import concurrent.futures
 import hashlib
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from aiohttp import web
@@ -101,20 +101,6 @@ class Gate:
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def guarded(gate: Gate) -> Any:
-    """Return the middleware that asks the gate before any page."""
-
-    @web.middleware
-    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refusal = await gate.refusal(request)
-        return await handler(request) if refusal is None else refusal
-
-    return guard
 
 
 def is_loopback(remote: str | None) -> bool:

@@ -17,9 +17,10 @@ from scheduler.errors import ConfigError
 from scheduler.exposition import CONTENT_TYPE, render
 from scheduler.loop.pages.pages import HealthQuery
 from scheduler.serve import calls
-from scheduler.serve.access import Gate, Reviews, guarded
+from scheduler.serve.access import OPEN_PATHS, Gate, Reviews
 from scheduler.serve.answered_page import ANSWER_LIMIT_S, PageRefused, RoutedPage
 from scheduler.serve.health import HEALTH_KINDS, HealthPage, told
+from scheduler.serve.listener import LIMITS, ConnectionLimits, Listener
 from scheduler.serve.metrics import HealthMetrics
 from scheduler.serve.pages import PAGES, PageSource
 from scheduler.serve.tls import ServingCertificate
@@ -47,11 +48,14 @@ class PageServer:
         source: PageSource,
         reviews: Reviews | None = None,
         certificate_look_s: float = CERTIFICATE_LOOK_S,
+        limits: ConnectionLimits = LIMITS,
     ) -> None:
         self._settings = settings
         self._source = source
         self._gate = Gate(reviews, settings, time.monotonic)
         self._certificate_look_s = certificate_look_s
+        self._listener = Listener(self._make_handler, limits)
+        self._handlers: web.Server | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Event | None = None
@@ -105,17 +109,18 @@ class PageServer:
         self._ended = asyncio.Event()
         settings = self._settings
         runner = web.AppRunner(
-            _create_app(self._source, self._gate),
+            _create_app(self._source, _guarded(self._gate, self._listener)),
             handle_signals=False,
             access_log=None,
             shutdown_timeout=1.0,
             keepalive_timeout=75.0,
+            lingering_time=1.0,
         )
         await runner.setup()
+        self._handlers = runner.server
         try:
-            site = web.TCPSite(runner, settings.bind_address, settings.secure_port, ssl_context=certificate.context)
             try:
-                await site.start()
+                self._listener.open(settings.bind_address, settings.secure_port, certificate.context)
             except OSError as error:
                 found = f"got {error.strerror or error}. Write another address or port, or --secure-port 0 for no pages"
                 place = f"--bind-address {settings.bind_address}, --secure-port {settings.secure_port}"
@@ -123,8 +128,14 @@ class PageServer:
             opened.set_result(None)
             await self._until_ended(self._ended, certificate)
         finally:
+            self._listener.close()
             self._gate.close()
             await runner.cleanup()
+
+    def _make_handler(self) -> asyncio.BaseProtocol:
+        if self._handlers is None:
+            raise RuntimeError("the server was not started")
+        return self._handlers()
 
     async def _until_ended(self, ended: asyncio.Event, certificate: ServingCertificate) -> None:
         while True:
@@ -136,9 +147,25 @@ class PageServer:
                 return
 
 
-def _create_app(source: PageSource, gate: Gate) -> web.Application:
-    """Return the application with all pages, each behind the gate."""
-    app = web.Application(middlewares=[guarded(gate), _explain_refusals], client_max_size=1 << 16)
+def _guarded(gate: Gate, listener: Listener) -> Any:
+    """Return the middleware that asks the gate before any page, and has a connection count as used meanwhile."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+        with listener.asking(request.protocol) as admit:
+            refusal = await gate.refusal(request)
+            if refusal is not None:
+                return refusal
+            if request.path not in OPEN_PATHS:
+                admit()
+            return await handler(request)
+
+    return guard
+
+
+def _create_app(source: PageSource, guard: Any) -> web.Application:
+    """Return the application with all pages, each behind the guard."""
+    app = web.Application(middlewares=[guard, _explain_refusals], client_max_size=1 << 16)
     app.on_response_prepare.append(_add_headers)
     health_metrics = HealthMetrics()
 
