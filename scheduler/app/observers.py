@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from scheduler.cluster.bad_input import BadInput
 from scheduler.cluster.queue import IncomingObserver
 from scheduler.kube.binder.client import BinderClient
 from scheduler.kube.binder.messages import LeaseUntil
@@ -20,6 +21,11 @@ from scheduler.signals.problems import concern_of, problems_of
 def counting_queue(metrics: Metrics) -> IncomingObserver:
     """Return the observer of Pods that enter a queue."""
     return lambda event, queue: metrics.queue_incoming_pods(event, queue).inc()
+
+
+def counted_bad_input(metrics: Metrics, clock: Callable[[], float]) -> BadInput:
+    """Return what notes bad objects, and counts them."""
+    return BadInput(clock, lambda kind, reason: metrics.bad_objects(kind, reason).inc())
 
 
 def host_label(url: str) -> str:

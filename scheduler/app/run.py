@@ -16,7 +16,14 @@ from types import FrameType
 from prometheus_client import CollectorRegistry
 
 from scheduler import __version__, logs
-from scheduler.app.observers import ElectionReports, counting_queue, counting_requests, counting_restarts, host_label
+from scheduler.app.observers import (
+    ElectionReports,
+    counted_bad_input,
+    counting_queue,
+    counting_requests,
+    counting_restarts,
+    host_label,
+)
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import check_addresses, server_names
 from scheduler.app.refresher_link import RefresherLink
@@ -202,7 +209,7 @@ class _SchedulerRun:
     def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic
         profiles = self._profiles
-        cache = Cache(indexes_for(profiles.values()))
+        cache = Cache(indexes_for(profiles.values()), counted_bad_input(metrics, clock))
         timings = Timings(settings.scheduler.initial_backoff_s, settings.scheduler.max_backoff_s)
         store = SignalStore(clock)
         store.set_rules(self._rules)

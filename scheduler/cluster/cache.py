@@ -9,10 +9,12 @@ Source: kube-scheduler v1.37 backend/cache/cache.go (behaviour).
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.cluster.assumed import AssumedObjects
+from scheduler.cluster.bad_input import BadInput, BadReason, unheard
 from scheduler.cluster.changes import bound_to
 from scheduler.cluster.nominator import Nominator
 from scheduler.errors import CacheCorruptedError, InvalidObjectError
@@ -20,7 +22,6 @@ from scheduler.model.catalog import CatalogObject
 from scheduler.model.identity import NodeIdentity
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
-from scheduler.model.requests import MAX_ADVERTISED
 from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState, PodListener
@@ -30,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CachedPod:
-    """A Pod on a row. `problem` says why its usage is unknown: then it makes its node infeasible."""
+    """A Pod on a row. `problem` says what of it cannot be read: that does not count, all else does."""
 
     pod: PodInfo
     node_name: str
@@ -43,10 +44,11 @@ class Cache:
     """The one owner of the ClusterState; all changes go through here.
 
     What cannot be read stands in `unreadable_nodes` (name -> problem), `unreadable_pods` (UID -> problem) and
-    `unreadable_objects` (kind -> (namespace, name) -> problem).
+    `unreadable_objects` (kind -> (namespace, name) -> problem). `bad_input` is told of each.
     """
 
-    def __init__(self, indexes: Sequence[PodListener] = ()) -> None:
+    def __init__(self, indexes: Sequence[PodListener] = (), bad_input: BadInput | None = None) -> None:
+        self.bad_input = bad_input or BadInput(time.monotonic, unheard)
         self.state = ClusterState(indexes=indexes)
         self.nominator = Nominator(self.state)
         self.assumed = AssumedObjects(self.state)
@@ -76,23 +78,33 @@ class Cache:
         old = self.node(name)
         if old is not None and is_same_version(old, node):
             return old
-        unread = self.state.nodes.unread_figures
-        told = unread.get(name)
+        told = self._told_of(name)
         try:
             self.state.set_node(node)
         except InvalidObjectError as error:
-            return self.set_node_aside(name, str(error))
-        if unread.get(name, told) != told:
-            _log.warning("node %s counts with what it advertises: %s", name, unread[name])
+            return self.set_node_aside(name, BadReason.QUANTITY, str(error))
+        except Exception:
+            self._is_identity_stale = True
+            raise
+        for reason, what in self._told_of(name):
+            if (reason, what) not in told:
+                self.bad_input.note("Node", name, reason, what)
         self.unreadable_nodes.pop(name, None)
         if old is None or _names(old) != _names(node):
             self._is_identity_stale = True
         return old
 
-    def set_node_aside(self, name: str, problem: str) -> Node | None:
+    def _told_of(self, name: str) -> list[tuple[BadReason, str]]:
+        """Return what of a node that can be read does not count as it stands."""
+        table = self.state.nodes
+        figures, cut = table.unread_figures.get(name), table.cut.get(name)
+        found = [] if figures is None else [(BadReason.QUANTITY, f"counts with what it advertises: {figures}")]
+        return found if cut is None else [*found, (BadReason.QUANTITY, cut)]
+
+    def set_node_aside(self, name: str, reason: BadReason, problem: str, error: Exception | None = None) -> Node | None:
         """Take a node that cannot be read out of scheduling; return the one before."""
-        if self.unreadable_nodes.get(name) != problem:
-            _log.warning("node %s cannot be read and takes no Pods until it can: %s", name, problem)
+        text = f"cannot be read and takes no Pods until it can: {problem}"
+        self.bad_input.note("Node", name, reason, text, error)
         old = self._drop_node(name)
         self.unreadable_nodes[name] = problem
         return old
@@ -141,9 +153,8 @@ class Cache:
         """
         if pod.uid in self._pods:
             raise CacheCorruptedError(f"Pod {pod} is assumed on {node_name} but is on {self._pods[pod.uid].node_name}")
-        problem = _usage_problem(pod)
-        if problem:
-            raise InvalidObjectError(problem)
+        if pod.usage.problem:
+            raise InvalidObjectError(pod.usage.problem)
         self.nominator.remove(pod.uid)
         self._put(pod, node_name, is_assumed=True)
 
@@ -158,8 +169,8 @@ class Cache:
     def add_pod(self, pod: PodInfo, problem: str = "") -> bool:
         """Take in a bound Pod: a new one, the confirmation of an assumed one or an update.
 
-        Return False for a version that is known. `problem` says why the Pod cannot be read; one whose usage
-        cannot be worked out counts as unreadable too.
+        Return False for a version that is known. `problem` says what of the Pod could not be read. It counts with what
+        could: nobody may close a node by binding there what cannot be read.
 
         Raises
         ------
@@ -169,6 +180,7 @@ class Cache:
         known = self._pods.get(pod.uid)
         node_name = pod.pod.spec.node_name
         if known is None:
+            self._note(pod, problem)
             self._put(pod, node_name, problem=problem)
             return True
         is_alike = pod.inherit(known.pod) and not (problem or known.problem) and _occupies_the_same(known.pod, pod)
@@ -179,6 +191,7 @@ class Cache:
             return False
         elif known.node_name != node_name:
             raise CacheCorruptedError(f"Pod {pod} is on {known.node_name}, but an update shows it on {node_name}")
+        self._note(pod, problem)
         if is_alike and known.node_name == node_name:
             self._swap(known, pod)
             return True
@@ -193,15 +206,27 @@ class Cache:
             self._take(known)
         return known
 
-    def _put(self, pod: PodInfo, node_name: str, *, is_assumed: bool = False, problem: str = "") -> None:
-        problem = problem or _usage_problem(pod)
-        row = self.state.nodes.ensure_row(node_name)
+    def _note(self, pod: PodInfo, problem: str) -> None:
+        """Tell what of a bound Pod does not count."""
         if problem:
-            _log.warning("Pod %s cannot be read, so node %s takes no Pods: %s", pod, node_name, problem)
-            self.unreadable_pods[pod.uid] = problem
-            self.state.place_unreadable(row, 1)
-        else:
+            self.bad_input.note("Pod", pod.key, BadReason.SCHEMA, f"counts without what cannot be read: {problem}")
+        if pod.usage.problem:
+            text = f"counts without what cannot be read: {pod.usage.problem}"
+            self.bad_input.note("Pod", pod.key, BadReason.QUANTITY, text)
+        if pod.unread_times:
+            text = f"counts without what is no time: {', '.join(pod.unread_times)}"
+            self.bad_input.note("Pod", pod.key, BadReason.TIME, text)
+
+    def _put(self, pod: PodInfo, node_name: str, *, is_assumed: bool = False, problem: str = "") -> None:
+        problem = problem or pod.usage.problem
+        row = self.state.nodes.ensure_row(node_name)
+        try:
             self.state.place(pod, row)
+        except Exception:
+            self.state.nodes.release_row(row)
+            raise
+        if problem:
+            self.unreadable_pods[pod.uid] = problem
         self._pods[pod.uid] = CachedPod(pod, node_name, row, is_assumed, problem)
         self._n_assumed += is_assumed
 
@@ -209,16 +234,15 @@ class Cache:
         nodes, uid, row = self.state.nodes, known.pod.uid, known.row
         if nodes.row_of(known.node_name) != row:
             raise CacheCorruptedError(f"Pod {known.pod} is on row {row}, which is not that of {known.node_name}")
-        if known.problem:
-            self.state.place_unreadable(row, -1)
-            del self.unreadable_pods[uid]
-        else:
-            self._check_on_row(known)
+        self._check_on_row(known)
+        self.unreadable_pods.pop(uid, None)
+        try:
             self.state.displace(known.pod, row)
-        del self._pods[uid]
-        self._n_assumed -= known.is_assumed
-        if not keep_row:
-            nodes.release_row(row)
+        finally:
+            del self._pods[uid]
+            self._n_assumed -= known.is_assumed
+            if not keep_row:
+                nodes.release_row(row)
 
     def _swap(self, known: CachedPod, pod: PodInfo) -> None:
         """Replace or confirm a Pod that occupies what it did."""
@@ -255,24 +279,11 @@ def _names(node: Node) -> dict[str, int]:
     return NodeIdentity.of(0, [node]).aliases
 
 
-def _usage_problem(pod: PodInfo) -> str:
-    try:
-        requests, scored = pod.usage
-        _ = pod.host_ports
-    except InvalidObjectError as error:
-        return str(error)
-    for amount in (*requests.values(), *scored):
-        if not 0 <= amount <= MAX_ADVERTISED:
-            return f"requests of {amount}, outside 0..{MAX_ADVERTISED}"
-    return ""
-
-
 def _occupies_the_same(old: PodInfo, new: PodInfo) -> bool:
     """Return whether two versions of one spec count alike for everyone."""
     before, after = old.pod, new.pod
     return (
-        not _usage_problem(new)
-        and old.labels == new.labels
+        old.labels == new.labels
         and old.usage == new.usage
         and before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
         and before.status.start_time == after.status.start_time

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 
+from scheduler.cluster.bad_input import BadReason
 from scheduler.cluster.cache import Cache, is_same_version
 from scheduler.cluster.queue import SchedulingQueue
 from scheduler.framework.events import Action, ClusterEvent, Resource
 from scheduler.model.catalog import CATALOG_KINDS, CatalogObject, ObjectKey, UnreadableObject, key_of
-
-_log = logging.getLogger(__name__)
 
 _RESOURCES: dict[str, Resource] = {str(resource): resource for resource in Resource if resource in CATALOG_KINDS}
 
@@ -23,6 +21,7 @@ class CatalogRouter:
 
     def __init__(self, cache: Cache, queue: SchedulingQueue, changed: Callable[[ObjectKey], None]) -> None:
         self._unreadable = cache.unreadable_objects
+        self._bad_input = cache.bad_input
         self._state = cache.state
         self._assumed = cache.assumed
         self._queue = queue
@@ -42,7 +41,7 @@ class CatalogRouter:
     def set(self, item: CatalogObject | UnreadableObject, now_s: float) -> None:
         """Add or change an object, or set it aside."""
         if isinstance(item, UnreadableObject):
-            self._set_aside(item, now_s)
+            self.set_aside(item, now_s)
             return
         self._forget_unreadable(type(item).__name__, _key(item))
         known = self._state.catalog.get(type(item), item.metadata.name, item.metadata.namespace)
@@ -58,13 +57,15 @@ class CatalogRouter:
         self._forget_unreadable(kind, _key(item))
         self._take_out(kind, item, now_s)
 
-    def _set_aside(self, item: UnreadableObject, now_s: float) -> None:
+    def set_aside(
+        self, item: UnreadableObject, now_s: float, reason: BadReason = BadReason.SCHEMA, error: Exception | None = None
+    ) -> None:
+        """Take out what cannot be read."""
         namespace, name = _key(item)
-        known = self._unreadable.setdefault(item.kind, {})
-        if known.get((namespace, name)) != item.problem:
-            where = f"{namespace}/{name}" if namespace else name
-            _log.warning("%s %s cannot be read and counts as missing until it can: %s", item.kind, where, item.problem)
-        known[namespace, name] = item.problem
+        where = f"{namespace}/{name}" if namespace else name
+        text = f"cannot be read and counts as missing until it can: {item.problem}"
+        self._bad_input.note(item.kind, where, reason, text, error)
+        self._unreadable.setdefault(item.kind, {})[namespace, name] = item.problem
         self._take_out(item.kind, item, now_s)
 
     def _take_out(self, kind: str, item: CatalogObject | UnreadableObject, now_s: float) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, ClusterEvent, Resource
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
@@ -34,7 +33,7 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
 def pod_changes(old: PodInfo, new: PodInfo, resource: Resource) -> list[ClusterEvent]:
     """Return one event per changed aspect, or the general Update if none is known; never none."""
     before, after = old.pod, new.pod
-    had, has = _amounts(old), _amounts(new)
+    had, has = old.usage.requests, new.usage.requests
     changed = {
         Action.UPDATE_POD_LABEL: old.labels != new.labels,
         Action.UPDATE_POD_SCALE_DOWN: _grew(has, had),
@@ -75,15 +74,6 @@ def is_respecified(old: PodInfo, new: PodInfo) -> bool:
     )
 
 
-def _amounts(pod: PodInfo) -> Amounts | None:
-    try:
-        return pod.usage[0]
-    except InvalidObjectError:
-        return None
-
-
-def _grew(less: Amounts | None, more: Amounts | None) -> bool:
-    """Return whether anything in `more` exceeds `less` or is missing there; False where one is unknown."""
-    if less is None or more is None:
-        return False
+def _grew(less: Amounts, more: Amounts) -> bool:
+    """Return whether anything in `more` exceeds `less` or is missing there."""
     return any(name not in less or amount > less[name] for name, amount in more.items())

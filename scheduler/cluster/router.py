@@ -6,17 +6,22 @@ Source: kube-scheduler v1.37 eventhandlers.go (behaviour).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import cast
 
+from msgspec.structs import replace
+
+from scheduler.cluster.bad_input import BadReason
 from scheduler.cluster.cache import Cache, CachedPod, is_same_version
 from scheduler.cluster.catalog import CatalogRouter
 from scheduler.cluster.changes import bound_to, node_changes, pod_added, pod_changes, pod_deleted
 from scheduler.cluster.queue import SchedulingQueue
+from scheduler.errors import CacheCorruptedError
 from scheduler.framework.events import Action, ClusterEvent, Resource
 from scheduler.model.catalog import CatalogObject, ObjectKey, UnreadableObject
-from scheduler.model.objects import Node, Pod, PodSpec, UnreadableNode, UnreadablePod
+from scheduler.model.objects import Node, Pod, PodSpec, PodStatus, UnreadableNode, UnreadablePod
 from scheduler.model.pods import PodInfo
+from scheduler.model.structs import ObjectMeta
 
 _log = logging.getLogger(__name__)
 
@@ -98,11 +103,21 @@ class Router:
     def changed(self, type_: str, item: Object, now_s: float) -> None:
         """Take one watch event: `type_` is ADDED, MODIFIED or DELETED, of which the first two are one thing here.
 
+        An object that cannot be applied is set aside, and all others go on.
+
         Raises
         ------
         CacheCorruptedError
             As `Cache.add_pod`.
         """
+        try:
+            self._apply(type_, item, now_s)
+        except CacheCorruptedError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whoever wrote the object must not end the process with it
+            self._set_aside(type_, item, error, now_s)
+
+    def _apply(self, type_: str, item: Object, now_s: float) -> None:
         if not isinstance(item, Pod | UnreadablePod | Node | UnreadableNode):
             (self.catalog.deleted if type_ == DELETED else self.catalog.set)(item, now_s)
             return
@@ -115,23 +130,49 @@ class Router:
                 self._node_unreadable(item, now_s)
             self._object_changed(("Node", "", item.metadata.name))
             return
-        uid, key = item.metadata.uid, f"{item.metadata.namespace}/{item.metadata.name}"
+        pod, problem = _info(item)
+        self._pod(type_, pod, problem, now_s)
+
+    def _pod(self, type_: str, pod: PodInfo, problem: str, now_s: float) -> None:
+        uid, key = pod.uid, pod.key
         namesake = self._uid_of.get(key, uid)
         if namesake != uid and type_ != DELETED:
             # Its deletion fell into a gap of the watch.
             self._pod_gone(namesake, key, now_s)
-        if type_ == DELETED or (isinstance(item, Pod) and item.status.phase in _TERMINAL):
+        if type_ == DELETED or pod.pod.status.phase in _TERMINAL:
             self._pod_gone(uid, key, now_s)
-            self._remember(_info(item)[0], now_s)
+            self._remember(pod, now_s)
+        elif pod.pod.spec.node_name:
+            self._assigned(pod, problem, now_s)
+        elif pod.pod.spec.scheduler_name in self._scheduler_names:
+            self._pending(pod, problem, now_s)
+        elif not self._cache.is_placed(uid):
+            self._uid_of[key] = uid
+            self._queue.set_other(pod)
+
+    def _set_aside(self, type_: str, item: Object, error: Exception, now_s: float) -> None:
+        """Do without an object that raised when it was applied, or with less of it."""
+        problem, metadata = f"{type(error).__name__}: {error}", item.metadata
+        if isinstance(item, Node | UnreadableNode):
+            self._cache.set_node_aside(metadata.name, BadReason.FAULT, problem, error)
+        elif isinstance(item, Pod | UnreadablePod):
+            text = f"counts with its containers only: {problem}"
+            self._cache.bad_input.note("Pod", _name(metadata), BadReason.FAULT, text, error)
+            for bare in _bare(_info(item)[0].pod):
+                try:
+                    self._pod(type_, PodInfo(bare), problem, now_s)
+                    return
+                except CacheCorruptedError:
+                    raise
+                except Exception:  # noqa: BLE001 - the first has been told, and less may do
+                    continue
         else:
-            pod, problem = _info(item)
-            if pod.pod.spec.node_name:
-                self._assigned(pod, problem, now_s)
-            elif pod.pod.spec.scheduler_name in self._scheduler_names:
-                self._pending(pod, problem, now_s)
-            elif not self._cache.is_placed(uid):
-                self._uid_of[key] = uid
-                self._queue.set_other(pod)
+            kind = item.kind if isinstance(item, UnreadableObject) else type(item).__name__
+            spoilt = UnreadableObject(kind=kind, metadata=metadata, problem=problem)
+            try:
+                self.catalog.set_aside(spoilt, now_s, BadReason.FAULT, error)
+            except Exception:  # noqa: BLE001 - as above
+                _log.exception("%s %s is neither applied nor taken out", kind, _name(metadata))
 
     # -- nodes ----------------------------------------------------------------------------------------------
 
@@ -151,7 +192,7 @@ class Router:
             self._queue.on_event(event, now_s)
 
     def _node_unreadable(self, node: UnreadableNode, now_s: float) -> None:
-        old = self._cache.set_node_aside(node.metadata.name, node.problem)
+        old = self._cache.set_node_aside(node.metadata.name, BadReason.SCHEMA, node.problem)
         if old is not None:
             self._queue.on_event(ClusterEvent.of(Resource.NODE, Action.DELETE, old), now_s)
 
@@ -238,5 +279,20 @@ def _info(pod: Pod | UnreadablePod) -> tuple[PodInfo, str]:
     """Return the Pod and what keeps it from being read; of an unreadable one only what is known of it."""
     if isinstance(pod, Pod):
         return PodInfo(pod), ""
+    if pod.rest is not None:
+        return PodInfo(pod.rest), pod.problem
     spec = PodSpec(node_name=pod.node_name, scheduler_name=pod.scheduler_name)
     return PodInfo(Pod(metadata=pod.metadata, spec=spec)), pod.problem
+
+
+def _bare(pod: Pod) -> Iterator[Pod]:
+    """Yield the Pod with ever less of what may have been why it could not be applied."""
+    whose = PodSpec(node_name=pod.spec.node_name, scheduler_name=pod.spec.scheduler_name, priority=pod.spec.priority)
+    status = PodStatus(phase=pod.status.phase)
+    yield Pod(metadata=pod.metadata, spec=replace(whose, containers=pod.spec.containers), status=status)
+    metadata = replace(pod.metadata, labels=None, annotations=None, owner_references=None)
+    yield Pod(metadata=metadata, spec=replace(whose, priority=None), status=status)
+
+
+def _name(metadata: ObjectMeta) -> str:
+    return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

@@ -18,6 +18,7 @@ from scheduler.framework.plugin import DryRun, FilterPlugin, FreedBy, Needed, Ta
 from scheduler.framework.status import Code, Rejection
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.pods import PodInfo
+from scheduler.model.resource_columns import where_known
 from scheduler.model.snapshot import Snapshot, Trial
 
 
@@ -244,8 +245,9 @@ class _Room:
 
     def __init__(self, snapshot: Snapshot, leaving: Leaving) -> None:
         nodes, pods = snapshot.nodes, leaving.everyone
-        each = np.ones((len(nodes.resources) + 1, len(pods)), dtype=np.int64)
-        amounts = [pod.usage[0] for pod in pods]
+        each = np.zeros((len(nodes.requested) + 1, len(pods)), dtype=np.int64)
+        each[-1] = 1
+        amounts = [pod.usage.requests for pod in pods]
         for name, resource in nodes.resources.items():
             each[resource] = [amount.get(name, 0) for amount in amounts]
         self.sums = leaving.sums(each, nodes.n_rows)
@@ -255,7 +257,7 @@ class _Room:
     @property
     def snapshot(self) -> Snapshot:
         left = self._occupied - self.sums.gone
-        return self._snapshot.supposing(left[:-1], left[-1])
+        return self._snapshot.supposing(where_known(left[:-1], self._occupied[:-1]), left[-1])
 
 
 def _rivals(run: FilterRun, rows: Mapping[int, object]) -> dict[int, list[PodInfo]]:

@@ -18,14 +18,12 @@ from scheduler.framework.diagnosis import Diagnosis, Refusal
 from scheduler.framework.observer import SUCCESS, Observer
 from scheduler.framework.plugin import PreFilterPlugin
 from scheduler.framework.plugin_faults import is_refusal, plugin_call, wrong
-from scheduler.framework.profile import UNREADABLE_PODS, Profile
+from scheduler.framework.profile import Profile
 from scheduler.framework.status import Code, PreFilterResult, Rejection, Status
 from scheduler.model.arrays import BoolArray, IntArray
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
-
-_UNREADABLE_REASON = "node(s) had a pod that could not be read"
 
 
 @dataclass(slots=True)
@@ -74,7 +72,6 @@ def filter_phase(
         nobody = np.zeros(nodes.n_rows, dtype=np.bool_)
         return Filtered(nobody, Diagnosis(n_nodes, (), found.refusal, found.plugins), found.states, run=run)
     refusals: list[Refusal] = []
-    standing = _readable(nodes, standing, refusals)
     name = pod.pod.status.nominated_node_name
     nominee = nodes.row_of(name) if name else None
     if nominee is not None and standing[nominee] and _passes(run, nominee, found):
@@ -152,15 +149,6 @@ def _allowed(
     reason = f"node(s) didn't satisfy plugin(s) [{' '.join(by)}]"
     outside = Rejection(~inside, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)
     return sifted(found.restricted_by[0], [outside], standing, refusals)
-
-
-def _readable(nodes: NodeView, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
-    """Return who stands without a Pod that could not be read: how much room is left there is not known."""
-    mask = nodes.n_unreadable_pods > 0
-    if not mask.any():
-        return standing
-    unreadable = Rejection(mask, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, _UNREADABLE_REASON)
-    return sifted(UNREADABLE_PODS, [unreadable], standing, refusals)
 
 
 def _beside_rivals(run: FilterRun, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:

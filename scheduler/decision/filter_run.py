@@ -92,13 +92,17 @@ def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: l
     if not found:
         return standing
     survivors = standing.copy()
+    seen, mask, refuses = None, standing, False
     for rejection in found:
-        mask = rejection.mask & standing
-        if mask.any():
+        # One mask may stand for thousands of reasons.
+        if rejection.mask is not seen:
+            seen, mask = rejection.mask, rejection.mask & standing
+            refuses = bool(mask.any())
+            survivors &= ~mask
+        if refuses:
             if rejection.code is Code.ERROR:
                 raise filter_fault(plugin, rejection.reason)
             refusals.append(Refusal(plugin, rejection.code, rejection.reason, mask, rejection.rule))
-            survivors &= ~mask
     return survivors
 
 

@@ -15,6 +15,9 @@ from scheduler.model.arrays import BoolArray
 
 NO_NODES = "no nodes available to schedule pods"
 
+_LONGEST_MESSAGE = 32_000
+"""The API's conventions give a condition's message 32,768 characters."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -62,8 +65,11 @@ class Diagnosis:
         if self.prefilter is not None:
             counts.update({reason: self.n_nodes for reason in self.prefilter.reasons})
             return counts
+        seen, n_nodes = None, 0
         for refusal in self.refusals:
-            counts[refusal.reason] += int(np.count_nonzero(refusal.mask))
+            if refusal.mask is not seen:
+                seen, n_nodes = refusal.mask, int(np.count_nonzero(refusal.mask))
+            counts[refusal.reason] += n_nodes
         return counts
 
     def of_row(self, row: int) -> tuple[str, Code, tuple[str, ...]] | None:
@@ -84,6 +90,16 @@ class Diagnosis:
         if self.prefilter is not None:
             text = f"{head} {', '.join(self.prefilter.reasons)}."
         else:
-            parts = sorted(f"{count} {reason}" for reason, count in self.reasons().items())
+            parts = _fitting(sorted(f"{count} {reason}" for reason, count in self.reasons().items()))
             text = f"{head} {', '.join(parts)}." if parts else head
         return f"{text} {self.postfilter}" if self.postfilter else text
+
+
+def _fitting(parts: list[str]) -> list[str]:
+    """Return the first reasons, as many as a condition's message has room for."""
+    length = 0
+    for n_kept, part in enumerate(parts):
+        length += len(part) + 2
+        if n_kept and length > _LONGEST_MESSAGE:
+            return [*parts[:n_kept], f"and {len(parts) - n_kept} other reasons"]
+    return parts

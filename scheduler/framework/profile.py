@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler.errors import ConfigError
-from scheduler.framework.events import Action, EventInterest, Resource
+from scheduler.framework.events import EventInterest, Resource
 from scheduler.framework.index import Index
 from scheduler.framework.plugin import (
     BindPlugin,
@@ -25,9 +25,6 @@ from scheduler.framework.plugin import (
     ScorePlugin,
 )
 from scheduler.model.rules import MAX_WEIGHT
-
-UNREADABLE_PODS = "UnreadablePods"
-"""The name under which the framework itself refuses a node whose Pods it cannot read."""
 
 _OURS = (Resource.NODE, Resource.ASSIGNED_POD, Resource.TARGET_POD, Resource.SIGNALS, Resource.RULES, Resource.WILDCARD)
 _KINDS = {resource: resource.value for resource in Resource if resource not in _OURS}
@@ -128,10 +125,6 @@ class Profile:
         chain = [enabled.plugin for point in POINTS for enabled in points.get(point, ())]
         plugins = list(dict.fromkeys(chain))
         events = {plugin.name: tuple(plugin.events()) for plugin in plugins}
-        events[UNREADABLE_PODS] = (
-            EventInterest(Resource.ASSIGNED_POD, Action.ADD | Action.DELETE | Action.UPDATE),
-            EventInterest(Resource.NODE, Action.ADD),
-        )
 
         def at(point: str) -> Any:
             """Plugins of one point; `_check` has seen that they are what the field says."""

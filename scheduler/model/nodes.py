@@ -11,22 +11,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import BoolArray, HashArray, IntArray
 from scheduler.model.hashes import hash64
 from scheduler.model.images import ImageColumns
 from scheduler.model.labels import LabelColumns
 from scheduler.model.objects import Node, Taint
 from scheduler.model.real_allocatable import RealFigures, real_figures
-from scheduler.model.requests import (
-    CPU,
-    EPHEMERAL_STORAGE,
-    MAX_ADVERTISED,
-    MEMORY,
-    NONZERO_RESOURCES,
-    PODS,
-    resource_amounts,
-)
+from scheduler.model.requests import NONZERO_RESOURCES, advertised_amounts
+from scheduler.model.resource_columns import ResourceColumns, RowSums
 
 _FIRST_CAPACITY = 64
 
@@ -37,8 +29,10 @@ class NodeTable:
     """Columns over rows; only the owner thread may call the methods that change it.
 
     Attributes hold (…, capacity) arrays; `n_rows` of them are in use. `allocatable` and `requested` are
-    int64 (n_resources, capacity) in millicores for cpu and whole units otherwise; `nonzero_requested` is
+    int64 (n_columns, capacity) in millicores for cpu and whole units otherwise, by the resources that some node
+    advertises (`resources`: name -> column); `nonzero_requested` is
     int64 (2, capacity), cpu and memory with kube-scheduler's defaults for containers that ask for nothing.
+    `cut` is node -> what of its allocatable does not count as it stands.
     `publishes` is True where the owner says what is real; `withheld` is resource -> int64 (capacity,), how much more is
     advertised than that; `unread_figures` is node -> why what its owner says cannot be read.
     """
@@ -48,16 +42,13 @@ class NodeTable:
         self.n_rows = 0
         self.generation = 0
         self.layout = 0
-        self.resources: dict[str, int] = {name: i for i, name in enumerate((CPU, MEMORY, EPHEMERAL_STORAGE, PODS))}
         self.names: list[str] = []
         self.objects: list[Node | None] = []
         self.alive: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self.unschedulable: BoolArray = np.zeros(capacity, dtype=np.bool_)
-        self.allocatable: IntArray = np.zeros((len(self.resources), capacity), dtype=np.int64)
-        self.requested: IntArray = np.zeros((len(self.resources), capacity), dtype=np.int64)
-        self.nonzero_requested: IntArray = np.zeros((len(NONZERO_RESOURCES), capacity), dtype=np.int64)
+        self.room = ResourceColumns(capacity)
+        self._nonzero = RowSums(len(NONZERO_RESOURCES), capacity)
         self.n_pods: IntArray = np.zeros(capacity, dtype=np.int64)
-        self.n_unreadable_pods: IntArray = np.zeros(capacity, dtype=np.int64)
         self.name_hash: HashArray = np.zeros(capacity, dtype=np.uint64)
         self.row_generation: IntArray = np.zeros(capacity, dtype=np.int64)
         self.labels = LabelColumns(capacity)
@@ -67,12 +58,29 @@ class NodeTable:
         self.publishes: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self.withheld: dict[str, IntArray] = {}
         self.unread_figures: dict[str, str] = {}
+        self.cut: dict[str, str] = {}
         self._row_of: dict[str, int] = {}
         self._free_rows: list[int] = []
 
     @property
     def capacity(self) -> int:
         return len(self.alive)
+
+    @property
+    def resources(self) -> Mapping[str, int]:
+        return self.room.index
+
+    @property
+    def allocatable(self) -> IntArray:
+        return self.room.allocatable
+
+    @property
+    def requested(self) -> IntArray:
+        return self.room.requested
+
+    @property
+    def nonzero_requested(self) -> IntArray:
+        return self._nonzero.cells
 
     @property
     def n_alive(self) -> int:
@@ -103,7 +111,7 @@ class NodeTable:
 
     def release_row(self, row: int) -> None:
         """Give a row back once its node is gone and no Pod is left on it."""
-        if self.objects[row] is None and self.n_pods[row] == 0 and self.n_unreadable_pods[row] == 0:
+        if self.objects[row] is None and self.n_pods[row] == 0:
             del self._row_of[self.names[row]]
             self.names[row] = ""
             self._free_rows.append(row)
@@ -115,19 +123,32 @@ class NodeTable:
         Raises
         ------
         InvalidObjectError
-            A quantity cannot be read; the table is unchanged.
+            A quantity cannot be read; the table is unchanged. With any other exception the node is gone.
         """
-        amounts = resource_amounts(node.status.allocatable)
-        for name, amount in amounts.items():
-            if amount > MAX_ADVERTISED:
-                raise InvalidObjectError(f"node {node.metadata.name!r}: allocatable {name} is beyond {MAX_ADVERTISED}")
+        amounts, cut = advertised_amounts(node.status.allocatable)
         row = self.ensure_row(node.metadata.name)
         previous = self.objects[row]
-        for name in amounts:
-            self.resource_index(name)
-        self.allocatable[:, row] = 0
-        for name, amount in amounts.items():
-            self.allocatable[self.resources[name], row] = amount
+        try:
+            self._set_columns(row, previous, node)
+            left_out = self.room.advertise(row, amounts)
+            self._publish(row, real_figures(node, amounts))
+        except Exception:
+            # Half of a node is none: its row becomes a tombstone.
+            self.objects[row] = previous or node
+            self.remove_node(node.metadata.name)
+            raise
+        if left_out:
+            cut = f"{len(left_out)} resources, {left_out[0]!r} first, are beyond the number that can be counted"
+        self._set_cut(node.metadata.name, cut)
+        if not self.alive[row]:
+            self.layout += 1
+        self.objects[row] = node
+        self.alive[row] = True
+        self.unschedulable[row] = node.spec.unschedulable
+        self.touch(row)
+        return row
+
+    def _set_columns(self, row: int, previous: Node | None, node: Node) -> None:
         if previous is None or previous.metadata.labels != node.metadata.labels:
             self.labels.set_row(row, node.metadata.labels or {})
         if previous is None or previous.spec.taints != node.spec.taints:
@@ -136,14 +157,6 @@ class NodeTable:
             self._mark(self.features, row, node.status.declared_features or [])
         if previous is None or previous.status.images != node.status.images:
             self.images.set_row(row, node.status.images or [])
-        self._publish(row, real_figures(node, amounts))
-        if not self.alive[row]:
-            self.layout += 1
-        self.objects[row] = node
-        self.alive[row] = True
-        self.unschedulable[row] = node.spec.unschedulable
-        self.touch(row)
-        return row
 
     def remove_node(self, name: str) -> None:
         """Leave a tombstone; Pods bound to the name stay counted on its row. Unknown names are ignored."""
@@ -153,7 +166,8 @@ class NodeTable:
         self.objects[row] = None
         self.alive[row] = False
         self.unschedulable[row] = False
-        self.allocatable[:, row] = 0
+        self.room.withdraw(row)
+        self._set_cut(name, "")
         self.labels.set_row(row, {})
         self.images.set_row(row, [])
         self._mark(self.taints, row, [])
@@ -163,30 +177,11 @@ class NodeTable:
         self.layout += 1
         self.release_row(row)
 
-    def resource_index(self, name: str) -> int:
-        """Return the first axis' index of a resource, adding a row of zeros on first sight."""
-        index = self.resources.get(name)
-        if index is None:
-            index = self.resources[name] = len(self.resources)
-            zeros = np.zeros((1, self.capacity), dtype=np.int64)
-            self.allocatable = np.concatenate([self.allocatable, zeros])
-            self.requested = np.concatenate([self.requested, zeros])
-        return index
-
-    def forget_resources(self, n: int) -> None:
-        """Keep the first `n` resources; no node may name the others, and no Pod may ask for them any more."""
-        if len(self.resources) > n:
-            self.resources = dict(list(self.resources.items())[:n])
-            self.allocatable, self.requested = self.allocatable[:n], self.requested[:n]
-
     def add_usage(self, row: int, requests: Mapping[str, int], nonzero: tuple[int, int], sign: int) -> None:
         """Add (sign 1) or take away (sign -1) what one Pod occupies."""
-        for name, amount in requests.items():
-            # First the index: a resource on first sight replaces `requested`.
-            index = self.resource_index(name)
-            self.requested[index, row] += sign * amount
-        self.nonzero_requested[0, row] += sign * nonzero[0]
-        self.nonzero_requested[1, row] += sign * nonzero[1]
+        self.room.add(row, requests, sign)
+        for column, amount in enumerate(nonzero):
+            self._nonzero.add(column, row, sign * amount)
         self.n_pods[row] += sign
         self.touch(row)
 
@@ -208,6 +203,12 @@ class NodeTable:
             columns[key][row] = True
         for key in [key for key, column in columns.items() if not column.any()]:
             del columns[key]
+
+    def _set_cut(self, name: str, cut: str) -> None:
+        if cut:
+            self.cut[name] = cut
+        else:
+            self.cut.pop(name, None)
 
     def _publish(self, row: int, figures: RealFigures) -> None:
         """Take what the row's node publishes; a column that is 0 throughout goes."""
@@ -231,10 +232,11 @@ class NodeTable:
             return grown
 
         for name in (
-            "alive", "unschedulable", "allocatable", "requested", "nonzero_requested", "n_pods",
-            "n_unreadable_pods", "name_hash", "row_generation", "publishes",
+            "alive", "unschedulable", "n_pods", "name_hash", "row_generation", "publishes",
         ):  # fmt: skip
             setattr(self, name, wider(getattr(self, name)))
+        self.room.widen(capacity)
+        self._nonzero.cells = wider(self._nonzero.cells)
         self.taints = {taint: wider(column) for taint, column in self.taints.items()}
         self.features = {feature: wider(column) for feature, column in self.features.items()}
         self.withheld = {name: wider(column) for name, column in self.withheld.items()}

@@ -12,6 +12,7 @@ from scheduler.model.structs import (
     Requirement,
     ResourceList,
     Struct,
+    fitting,
     what_can_be_read,
 )
 from scheduler.model.volumes import Volume
@@ -249,12 +250,13 @@ class Node(Struct, frozen=True):
 
 
 class UnreadablePod(Struct, frozen=True):
-    """What could be read of a Pod that does not decode: enough to know whose it is and what it occupies."""
+    """A Pod that does not decode; `rest` is what of it could be read, None for nothing but these."""
 
     metadata: ObjectMeta
     node_name: str
     scheduler_name: str
     problem: str
+    rest: Pod | None = None
 
 
 class UnreadableNode(Struct, frozen=True):
@@ -285,6 +287,7 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod | UnreadablePod:
             node_name=str(spec.get("nodeName") or ""),
             scheduler_name=str(spec.get("schedulerName") or "default-scheduler"),
             problem=str(error),
+            rest=fitting(raw, Pod),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from functools import cached_property
 
@@ -12,7 +13,7 @@ import msgspec
 from scheduler.model.affinity_terms import PodTerms, terms_of
 from scheduler.model.hashes import hash64, lot_of
 from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec, PodStatus
-from scheduler.model.requests import Amounts, placed_usage, pod_requests, scored_requests, usage_status
+from scheduler.model.requests import Amounts, Usage, placed_usage, pod_requests, scored_requests, usage_status
 from scheduler.model.structs import Labels
 from scheduler.model.unsupported import unsupported
 
@@ -118,9 +119,14 @@ class PodInfo:
         return scored_requests(self.pod)
 
     @cached_property
-    def usage(self) -> tuple[Amounts, tuple[int, int]]:
-        """What it occupies once it is on a node, and the same for scores (millicores, bytes)."""
+    def usage(self) -> Usage:
+        """What it occupies once it is on a node."""
         return placed_usage(self.pod)
+
+    @cached_property
+    def unread_times(self) -> tuple[str, ...]:
+        """`field: what was found` of each time in its status that is none: such a one counts as not known."""
+        return tuple(f"{field}: got {text[:_LONGEST_TIME]!r}" for field, text in _times(self.pod) if not _is_time(text))
 
     @cached_property
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
@@ -165,8 +171,35 @@ _REVISION = "pod-template-hash"
 _CRON_TIME = re.compile(r"-[0-9]{8,}$")
 
 
+_LONGEST_TIME = 100
+
+
 def _unix_s(text: str | None) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else math.inf
+    """Return UNIX time; infinity where there is none, and for what is no time that Python knows, as one in year 0."""
+    if not text:
+        return math.inf
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return math.inf
+
+
+def _is_time(text: str) -> bool:
+    return _unix_s(text) < math.inf
+
+
+def _times(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yield the field and the text of each time that is read."""
+    status = pod.status
+    if status.start_time:
+        yield "status.startTime", status.start_time
+    for condition in status.conditions or ():
+        if condition.type == "PodScheduled" and condition.last_transition_time:
+            yield "status.conditions[PodScheduled].lastTransitionTime", condition.last_transition_time
+    for one in status.container_statuses or ():
+        run = None if one.state is None else one.state.running or one.state.terminated
+        if run is not None and run.started_at:
+            yield f"status.containerStatuses[{one.name}].state.startedAt", run.started_at
 
 
 def _running_s(status: PodStatus, started_s: float) -> float:

@@ -16,6 +16,8 @@ _PATTERN = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3}
 _MAX_DIGITS = 1_000
 """Python refuses to convert some thousands of digits, with an error of its own."""
 
+_LONGEST_SHOWN = 100
+
 _SUFFIX: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
@@ -42,7 +44,8 @@ def parse_quantity(text: str) -> Fraction:
     """Return the exact value of `text`; raise InvalidObjectError where it is no quantity."""
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise InvalidObjectError(f"quantity: got {text!r}. Write a number with an optional suffix, as 250m or 1Gi")
+        shown = repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r} and more"
+        raise InvalidObjectError(f"quantity: got {shown}. Write a number with an optional suffix, as 250m or 1Gi")
     sign, number, exponent, suffix = match.groups()
     if len(number) > _MAX_DIGITS:
         raise InvalidObjectError(f"quantity: got {len(number)} digits. Write at most {_MAX_DIGITS}")

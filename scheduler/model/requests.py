@@ -12,7 +12,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
+from typing import NamedTuple
 
+from scheduler.errors import InvalidObjectError
 from scheduler.model.arrays import INT64_MAX
 from scheduler.model.objects import Container, ContainerStatus, Pod, ResourceRequirements
 from scheduler.model.quantity import parse_quantity
@@ -22,6 +24,7 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
+BASIC = (CPU, MEMORY, EPHEMERAL_STORAGE, PODS)
 NONZERO_RESOURCES = (CPU, MEMORY)
 
 _NANO = 10**9
@@ -29,12 +32,17 @@ DEFAULT_REQUESTS = {CPU: 100 * 10**6, MEMORY: 200 * 1024 * 1024 * _NANO}
 """What a container that names no request counts as in scores: 100 millicores and 200 MiB, in nano-units."""
 
 MAX_ADVERTISED = INT64_MAX // 1000
-"""The most of one resource that a node may advertise, so that 100 · (capacity - requested) cannot wrap."""
+"""What a node advertises beyond counts as this, so that 100 · (capacity - requested) cannot wrap."""
+
+MAX_NAMES_OF_NODE = 128
+"""So many resources of one node count: who writes a node's status must not fill the table for all others."""
 
 _LIMIT = MAX_ADVERTISED + 1
-"""What is beyond counts as this: still more than any node has, while hundreds of such Pods sum without a wrap."""
+"""What a Pod asks for beyond counts as this: still more than any node has. `model.row_sums` adds it up."""
 
 Amounts = dict[str, int]
+Read = Callable[[ResourceList | None], Amounts]
+"""Turns quantities into nano-units."""
 
 
 @functools.lru_cache(maxsize=65_536)
@@ -44,7 +52,36 @@ def _nano(text: str) -> int:
 
 
 def _nano_amounts(resources: ResourceList | None) -> Amounts:
-    return {name: _nano(str(quantity)) for name, quantity in (resources or {}).items()}
+    """Return nano-units; InvalidObjectError names the resource whose quantity is none."""
+    amounts: Amounts = {}
+    for name, quantity in (resources or {}).items():
+        try:
+            amounts[name] = _nano(str(quantity))
+        except InvalidObjectError as error:
+            raise InvalidObjectError(f"resource {name!r}: {error}") from error
+    return amounts
+
+
+def _usable_amounts(resources: ResourceList | None) -> Amounts:
+    """Return nano-units of what can be read: no other quantity, and none below 0, says anything of room."""
+    amounts: Amounts = {}
+    for name, quantity in (resources or {}).items():
+        try:
+            nano = _nano(str(quantity))
+        except InvalidObjectError:
+            continue
+        if nano >= 0:
+            amounts[name] = nano
+    return amounts
+
+
+def _sound_amounts(resources: ResourceList | None) -> Amounts:
+    """Return nano-units; InvalidObjectError where a quantity is none or below 0."""
+    amounts = _nano_amounts(resources)
+    if amounts and min(amounts.values()) < 0:
+        name = min(amounts, key=amounts.__getitem__)
+        raise InvalidObjectError(f"resource {name!r}: got {(resources or {})[name]!r}. Write 0 or more")
+    return amounts
 
 
 def _rounded(name: str, nano: int) -> int:
@@ -72,8 +109,30 @@ def is_pod_level(name: str) -> bool:
 
 def resource_amounts(resources: ResourceList | None) -> Amounts:
     """Return a node's allocatable in millicores and whole units; names that nothing counts are left out."""
-    nano = _nano_amounts(resources)
-    return {name: _rounded(name, amount) for name, amount in nano.items() if name == PODS or is_counted(name)}
+    return advertised_amounts(resources)[0]
+
+
+def advertised_amounts(resources: ResourceList | None) -> tuple[Amounts, str]:
+    """Return what of a node's allocatable counts, in millicores and whole units, and what does not as it stands.
+
+    Names that nothing counts are left out.
+    """
+    amounts: Amounts = {}
+    cut = ""
+    n_left_out = 0
+    for name, quantity in (resources or {}).items():
+        if name != PODS and not is_counted(name):
+            continue
+        if len(amounts) >= MAX_NAMES_OF_NODE and name not in BASIC:
+            n_left_out += 1
+            continue
+        amount = _rounded(name, _nano_amounts({name: quantity})[name])
+        amounts[name] = max(0, min(amount, MAX_ADVERTISED))
+        if amounts[name] != amount:
+            cut = f"allocatable {name!r}: got {quantity!r}, which counts as {amounts[name]}"
+    if n_left_out:
+        cut = f"allocatable: got {len(amounts) + n_left_out} resources, of which the first {len(amounts)} count"
+    return amounts, cut
 
 
 def pod_requests(pod: Pod) -> Amounts:
@@ -102,17 +161,37 @@ def scored_requests(pod: Pod) -> tuple[int, int]:
     return _rounded(CPU, total.get(CPU, 0)), _rounded(MEMORY, total.get(MEMORY, 0))
 
 
-def placed_usage(pod: Pod) -> tuple[Amounts, tuple[int, int]]:
-    """Return what a Pod on a node occupies: (requests, (millicores, bytes) with defaults for scores).
+class Usage(NamedTuple):
+    """What a Pod on a node occupies; `scored` is (millicores, bytes) with defaults for scores.
+
+    `problem` says which quantity cannot be read and so does not count: whoever may create Pods must not be able to
+    close a node with one, and the kubelet admits no Pod beyond what its node has.
+    """
+
+    requests: Amounts
+    scored: tuple[int, int]
+    problem: str = ""
+
+
+def placed_usage(pod: Pod) -> Usage:
+    """Return what a Pod on a node occupies.
 
     A Pod that is being resized occupies the most of what it asks for, was allotted and really has.
     """
-    plain = _placed(pod, {})
+    try:
+        return _usage(pod, _sound_amounts, "")
+    except InvalidObjectError as error:
+        return _usage(pod, _usable_amounts, str(error))
+
+
+def _usage(pod: Pod, read: Read, problem: str) -> Usage:
+    plain = _placed(pod, {}, read)
     # With requests at Pod level, a default stands only for what the Pod names nowhere, not in any container.
-    settled = plain if _pod_level(pod.spec.resources) else {}
+    settled = plain if _pod_level(pod.spec.resources, read) else {}
     defaults = {name: amount for name, amount in DEFAULT_REQUESTS.items() if name not in settled}
-    padded = _placed(pod, defaults)
-    return _counted(plain), (_rounded(CPU, padded.get(CPU, 0)), _rounded(MEMORY, padded.get(MEMORY, 0)))
+    padded = _placed(pod, defaults, read)
+    scored = _rounded(CPU, padded.get(CPU, 0)), _rounded(MEMORY, padded.get(MEMORY, 0))
+    return Usage(_counted(plain), scored, problem)
 
 
 def usage_status(pod: Pod) -> tuple[object, ...]:
@@ -148,49 +227,49 @@ def described_resources(pod: Pod) -> tuple[Amounts, Amounts]:
     return requests, limits
 
 
-def _placed(pod: Pod, defaults: Mapping[str, int]) -> Amounts:
+def _placed(pod: Pod, defaults: Mapping[str, int], read: Read) -> Amounts:
     status, infeasible = pod.status, _is_resize_infeasible(pod)
     by_name = {s.name: s for s in chain(status.container_statuses or [], status.init_container_statuses or [])}
 
     def spec(container: Container) -> Amounts:
-        return {**defaults, **_nano_amounts(container.resources.requests)}
+        return {**defaults, **read(container.resources.requests)}
 
     def allocated(container: Container) -> Amounts:
         found = by_name.get(container.name)
         if found is not None and found.allocated_resources is not None:
-            return {**defaults, **_nano_amounts(found.allocated_resources)}
+            return {**defaults, **read(found.allocated_resources)}
         return {**defaults} if infeasible else spec(container)
 
     def actuated(container: Container) -> Amounts:
         found: ContainerStatus | None = by_name.get(container.name)
         if found is not None and found.resources is not None and found.resources.requests is not None:
-            return {**defaults, **_nano_amounts(found.resources.requests)}
+            return {**defaults, **read(found.resources.requests)}
         return allocated(container)
 
     sums = [] if infeasible else [_sum_containers(pod, spec)]
     actual = status.resources.requests if status.resources else None
     if status.allocated_resources is not None and actual is not None:
-        sums += [_nano_amounts(status.allocated_resources), _nano_amounts(actual)]
+        sums += [read(status.allocated_resources), read(actual)]
     elif by_name or infeasible:
         sums += [_sum_containers(pod, allocated), _sum_containers(pod, actuated)]
     total = _largest(sums)
-    total |= _placed_pod_level(pod, infeasible)
-    _add(total, _nano_amounts(pod.spec.overhead))
+    total |= _placed_pod_level(pod, infeasible, read)
+    _add(total, read(pod.spec.overhead))
     return total
 
 
-def _placed_pod_level(pod: Pod, infeasible: bool) -> Amounts:
-    wanted = _pod_level(pod.spec.resources)
+def _placed_pod_level(pod: Pod, infeasible: bool, read: Read) -> Amounts:
+    wanted = _pod_level(pod.spec.resources, read)
     if not wanted or pod.status.resources is None:
         return wanted
-    actual = _nano_amounts(pod.status.resources.requests)
-    allocated = _nano_amounts(pod.status.allocated_resources)
+    actual = read(pod.status.resources.requests)
+    allocated = read(pod.status.allocated_resources)
     largest = _largest([{} if infeasible else wanted, actual, allocated])
     return _only_pod_level(largest)
 
 
-def _pod_level(resources: ResourceRequirements | None) -> Amounts:
-    return _only_pod_level(_nano_amounts(resources.requests)) if resources else {}
+def _pod_level(resources: ResourceRequirements | None, read: Read = _nano_amounts) -> Amounts:
+    return _only_pod_level(read(resources.requests)) if resources else {}
 
 
 def _only_pod_level(amounts: Amounts) -> Amounts:
@@ -213,10 +292,9 @@ def _sum_containers(pod: Pod, amounts_of: Callable[[Container], Amounts]) -> Amo
         if container.restart_policy == "Always":
             _add(total, own)
             _add(sidecars, own)
-            peaks.append(dict(sidecars))
         else:
-            _add(own, sidecars)
-            peaks.append(own)
+            # Of what it does not name the total has as much as its sidecars; copies of theirs would be quadratic.
+            peaks.append({name: amount + sidecars.get(name, 0) for name, amount in own.items()})
     return _largest([total, *peaks])
 
 

@@ -46,7 +46,7 @@ class RowMemo:
         compute
             Gives (len(rows),), always of one type, for a slice or int64 rows.
         """
-        shape = table.layout, len(table.resources)
+        shape = table.layout, table.room.version
         entry = self._entries.pop(key, None)
         column = None if entry is None or entry.shape != shape else _renewed(entry, table, compute)
         if column is None:

@@ -33,7 +33,6 @@ class Trial:
         self._renew = renew
         self._moved: dict[tuple[int, int], tuple[PodInfo, int]] = {}
         self._pods_before: dict[int, dict[str, PodInfo]] = {}
-        self._n_resources = len(state.nodes.resources)
 
     def place(self, pod: PodInfo, row: int) -> None:
         self._note_order(row)
@@ -57,7 +56,6 @@ class Trial:
             if pods:
                 self._state.pods[row] = pods
         self._pods_before.clear()
-        self._state.nodes.forget_resources(self._n_resources)
         self._renew()
 
     def moves(self) -> Iterator[tuple[PodInfo, int, int]]:

@@ -67,26 +67,39 @@ class ClusterState:
         return self.catalog.remove(kind, namespace, name)
 
     def place(self, pod: PodInfo, row: int) -> None:
-        """Count `pod` on a row; InvalidObjectError before anything changed if its usage cannot be read."""
-        requests, scored = pod.usage
+        """Count `pod` on a row; where an index raises, nothing has changed but perhaps that index."""
+        usage = pod.usage
         _ = pod.host_ports
         self.epoch += 1
-        self.nodes.add_usage(row, requests, scored, 1)
+        self.nodes.add_usage(row, usage.requests, usage.scored, 1)
         self.pods.setdefault(row, {})[pod.uid] = pod
-        for index in self.indexes:
-            index.add_pod(pod, row)
+        for n_told, index in enumerate(self.indexes):
+            try:
+                index.add_pod(pod, row)
+            except Exception:
+                self._displace(pod, row, self.indexes[:n_told])
+                raise
 
     def displace(self, pod: PodInfo, row: int) -> None:
-        """Take back what `place` did, exactly."""
-        requests, scored = pod.usage
+        """Take back what `place` did, exactly; where an index raises, all others have done so."""
         self.epoch += 1
-        self.nodes.add_usage(row, requests, scored, -1)
+        self._displace(pod, row, self.indexes)
+
+    def _displace(self, pod: PodInfo, row: int, indexes: Sequence[PodListener]) -> None:
+        usage = pod.usage
+        self.nodes.add_usage(row, usage.requests, usage.scored, -1)
         pods_here = self.pods[row]
         del pods_here[pod.uid]
         if not pods_here:
             del self.pods[row]
-        for index in self.indexes:
-            index.remove_pod(pod, row)
+        faults = []
+        for index in indexes:
+            try:
+                index.remove_pod(pod, row)
+            except Exception as error:  # noqa: BLE001 - raised below, once every index has been told
+                faults.append(error)
+        if faults:
+            raise faults[0]
 
     def remember(self, pod: PodInfo, node_name: str, now_s: float) -> None:
         """Keep it in the history that a Pod which has left, or ended, was on a node; `now_s` is monotonic."""
@@ -99,12 +112,6 @@ class ClusterState:
         self.pods[row][pod.uid] = pod
         if any([index.renew_pod(pod, row) for index in self.indexes]):
             self.nodes.touch(row)
-
-    def place_unreadable(self, row: int, sign: int) -> None:
-        """Count (1) or forget (-1) a bound Pod that cannot be read: its node's room is unknown."""
-        self.epoch += 1
-        self.nodes.n_unreadable_pods[row] += sign
-        self.nodes.touch(row)
 
     def pods_on(self, row: int) -> Iterable[PodInfo]:
         return self.pods.get(row, {}).values()

@@ -6,7 +6,8 @@ decision. Field names are the API's, in snake case; a field that is absent or nu
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ MALFORMED_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 class Struct(msgspec.Struct, rename="camel", gc=False, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all API structs: camelCase on the wire, immutable here."""
 
+
+S = TypeVar("S")
 
 Labels = dict[str, str]
 ResourceList = dict[str, str | int | float]
@@ -68,3 +71,39 @@ def what_can_be_read(raw: bytes | msgspec.Raw) -> tuple[ObjectMeta, dict[str, An
         raise InvalidObjectError(f"metadata: {error}") from error
     spec = loose.get("spec")
     return metadata, spec if isinstance(spec, dict) else {}
+
+
+_PLACE = re.compile(r" - at `\$((?:\.\w+|\[\d+\]|\[\.\.\.\])+)`$")
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]|(\[\.\.\.\])")
+_MOST_LEFT_OUT = 16
+
+
+def fitting(raw: bytes | msgspec.Raw, kind: type[S]) -> S | None:
+    """Return an object without the fields that do not fit its schema, None if too many do not."""
+    try:
+        loose: object = msgspec.json.decode(raw)
+    except MALFORMED_JSON:
+        return None
+    for _ in range(_MOST_LEFT_OUT):
+        try:
+            return msgspec.convert(loose, kind)
+        except msgspec.ValidationError as error:
+            place = _PLACE.search(str(error))
+            if place is None or not _leave_out(loose, place[1]):
+                return None
+    return None
+
+
+def _leave_out(loose: Any, place: str) -> bool:
+    """Take out what stands at a place as msgspec writes it, the whole mapping where it does not say which entry."""
+    steps: list[str | int] = []
+    for name, number, entry in _STEP.findall(place):
+        if entry:
+            break
+        steps.append(name or int(number))
+    if not steps:
+        return False
+    for step in steps[:-1]:
+        loose = loose[step]
+    del loose[steps[-1]]
+    return True

@@ -24,7 +24,6 @@ class NodeView:
         self.requested: IntArray = read_only(table.requested[:, :n])
         self.nonzero_requested: IntArray = read_only(table.nonzero_requested[:, :n])
         self.n_pods: IntArray = read_only(table.n_pods[:n])
-        self.n_unreadable_pods: IntArray = read_only(table.n_unreadable_pods[:n])
         self.name_hash = read_only(table.name_hash[:n])
         self.publishes: BoolArray = read_only(table.publishes[:n])
 
@@ -43,7 +42,7 @@ class NodeView:
 
     @property
     def resources(self) -> Mapping[str, int]:
-        """Resource name -> index of the first axis; a resource that no node ever named is not in it."""
+        """Resource name -> index of the first axis; a resource that no node advertises is not in it."""
         return self._table.resources
 
     def row_of(self, name: str) -> int | None:

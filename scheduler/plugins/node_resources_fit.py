@@ -30,6 +30,9 @@ from scheduler.plugins.shared.scores import shape_scores
 
 REASON_PODS = "Too many pods"
 
+_MOST_NAMED = 1_000
+"""A Pod may name tens of thousands of resources that no node has; so many say why it is refused."""
+
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     """Refuses nodes without room, naming every resource that is short.
@@ -65,8 +68,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
         if crowded.any():
             rejections.append(Rejection(crowded, Code.UNSCHEDULABLE, REASON_PODS))
         for name, amount in state.items():
-            rejections += _refuse_short(nodes, rows, name, amount)
-        return rejections
+            if name in nodes.resources:
+                rejections += _refuse_short(nodes, rows, name, amount)
+        return rejections + _refuse_unknown(nodes, rows, [name for name in state if name not in nodes.resources])
 
     def score(self, state: Amounts, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[ScoreTerm]:
         """Return the configured strategy's score; containers that ask for nothing count with defaults."""
@@ -90,6 +94,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     def _wanted(self, pod: PodInfo) -> Amounts:
         return {name: amount for name, amount in pod.requests.items() if amount > 0 and not self._is_ignored(name)}
 
+    def _wants(self, pod: PodInfo, name: str) -> bool:
+        return pod.requests.get(name, 0) > 0 and not self._is_ignored(name)
+
     def _is_ignored(self, name: str) -> bool:
         """Return whether the filter leaves this resource to others, by its name or by what stands before its slash."""
         if not self._ignored_resources and not self._ignored_groups:
@@ -105,31 +112,32 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, ScorePlugin):
     def _placed_pod_shrank(self, pod: PodInfo, event: ClusterEvent) -> QueueingHint:
         if not isinstance(event.old, PodInfo) or not isinstance(event.new, PodInfo):
             return QueueingHint.QUEUE
+        if event.old.usage.problem or event.new.usage.problem:
+            return QueueingHint.QUEUE
         before, after = event.old.requests, event.new.requests
-        shrank = any(after.get(name, 0) < before.get(name, 0) for name in self._wanted(pod))
-        return QueueingHint.QUEUE if shrank else QueueingHint.SKIP
+        shrank = (name for name, amount in before.items() if after.get(name, 0) < amount)
+        return QueueingHint.QUEUE if any(self._wants(pod, name) for name in shrank) else QueueingHint.SKIP
 
     def _node_grew(self, pod: PodInfo, event: ClusterEvent) -> QueueingHint:
         if not isinstance(event.new, Node):
             return QueueingHint.SKIP
-        wanted = self._wanted(pod) | {PODS: 1}
         after = resource_amounts(event.new.status.allocatable)
-        if any(amount > after.get(name, 0) for name, amount in wanted.items()):
+        # Ended by the first that is short: a Pod may name tens of thousands, and each node asks.
+        wanted = ((name, amount) for name, amount in pod.requests.items() if self._wants(pod, name))
+        if any(amount > after.get(name, 0) for name, amount in wanted) or after.get(PODS, 0) < 1:
             return QueueingHint.SKIP
         if not isinstance(event.old, Node):
             return QueueingHint.QUEUE
         before = resource_amounts(event.old.status.allocatable)
-        grew = any(after.get(name, 0) > before.get(name, 0) for name in wanted)
+        grown = [name for name, amount in after.items() if amount > before.get(name, 0)]
+        grew = any(name == PODS or self._wants(pod, name) for name in grown)
         return QueueingHint.QUEUE if grew else QueueingHint.SKIP
 
 
 def _refuse_short(nodes: NodeView, rows: Rows, name: str, amount: int) -> list[Rejection]:
     """Return up to two refusals for one resource, with disjoint masks: those that eviction may cure, and not."""
     reason = f"Insufficient {name}"
-    index = nodes.resources.get(name)
-    if index is None:
-        everywhere = np.ones(len(nodes.alive[rows]), dtype=np.bool_)
-        return [Rejection(everywhere, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reason)]
+    index = nodes.resources[name]
     allocatable = nodes.allocatable[index][rows]
     short = allocatable - nodes.requested[index][rows] < amount
     if not short.any():
@@ -140,6 +148,13 @@ def _refuse_short(nodes: NodeView, rows: Rows, name: str, amount: int) -> list[R
         Rejection(short & ~hopeless, Code.UNSCHEDULABLE, reason),
     ]
     return [rejection for rejection in rejections if rejection.mask.any()]
+
+
+def _refuse_unknown(nodes: NodeView, rows: Rows, names: Sequence[str]) -> list[Rejection]:
+    """Return refusals of all rows for resources that no node advertises; they share one mask."""
+    everywhere = np.ones(len(nodes.alive[rows]), dtype=np.bool_)
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    return [Rejection(everywhere, code, f"Insufficient {name}") for name in names[:_MOST_NAMED]]
 
 
 def _placed_pod_left(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:

@@ -133,9 +133,13 @@ def _checked_pod(fields: Fields, spec: Mapping[str, Any], status: Mapping[str, A
     found["requests"] = _amounts(fields.get("requests"), scope.inner("requests"))
     pod = _pod(found, spec, status)
     try:
-        _ = pod.usage, pod.requests
+        _ = pod.requests
     except InvalidObjectError as error:
-        scope.problem(fields.node, f"not a Pod: {error}")
+        problem = str(error)
+    else:
+        problem = pod.usage.problem
+    if problem:
+        scope.problem(fields.node, f"not a Pod: {problem}")
         return None
     return pod
 

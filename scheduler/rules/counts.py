@@ -198,7 +198,9 @@ class RequestedReading(BuiltInReading):
         return _nothing(nodes) if row is None else nodes.requested[row]
 
     def _each(self, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> list[int]:
-        return [one.usage[0].get(self._resource, 0) for one in pods]
+        if self._resource not in snapshot.nodes.resources:
+            return super()._each(pod, snapshot, pods)
+        return [one.usage.requests.get(self._resource, 0) for one in pods]
 
     def _below(self, pod: PodInfo, snapshot: Snapshot) -> IntArray:
         nodes = snapshot.nodes

@@ -25,6 +25,9 @@ SHARES = 1024
 NOT_RUNNING_S = 300.0
 """How long after its bind a Pod that does not run yet counts in full."""
 
+_MOST = 2**45
+"""A Pod adds no more than this, 35 TB: times SHARES it must fit a sum."""
+
 _CAPACITY = 64
 """Signals for which sums are kept, least recently asked forgotten: 8 bytes for each node."""
 
@@ -73,7 +76,7 @@ class PendingQuestion:
             known = self.learned.get(pod.workload)
             if known is not None:
                 return known
-        return pod.usage[0].get(self.effect.resource, 0)
+        return min(pod.usage.requests.get(self.effect.resource, 0), _MOST)
 
 
 class PodTimes:
@@ -186,7 +189,7 @@ class PendingPods(Index):
         sums = np.zeros(n_rows, dtype=np.int64)
         for pod, row, share in self._times.unseen(question):
             if below is None or pod.priority < below:
-                sums[row] += share * question.amount(pod)
+                sums[row : row + 1] += share * question.amount(pod)
         return sums
 
     def _add(self, pod: PodInfo, row: int, sign: int) -> None:
@@ -194,7 +197,8 @@ class PendingPods(Index):
         for question, sums in self._sums.values():
             share = question.share(pod.running_s, pod.bound_s)
             if share:
-                sums[row] += sign * share * question.amount(pod)
+                # A slice, for it wraps without a word where one owner's Pods add up to more than a sum can hold.
+                sums[row : row + 1] += sign * share * question.amount(pod)
 
     def _widen(self, n_rows: int) -> None:
         if n_rows <= self._width:

@@ -173,20 +173,25 @@ def test_a_change_of_status_alone_leaves_the_row_alone_but_shows_the_new_pod() -
     assert_recount_agrees(cache)
 
 
-@pytest.mark.parametrize("cpu", ["many", "100E"])
-def test_a_bound_pod_whose_usage_is_unknown_makes_its_node_infeasible(cpu: str) -> None:
+@pytest.mark.parametrize("cpu", ["many", "-1"])
+def test_a_bound_pod_counts_without_the_amounts_that_cannot_be_read(cpu: str, caplog: pytest.LogCaptureFixture) -> None:
     cache = make_cache()
-    cache.add_pod(versioned(make_pod("a", node="n1", cpu=cpu), 1))
+    cache.add_pod(versioned(make_pod("a", node="n1", cpu=cpu, memory="1Gi"), 1))
     row = cache.state.nodes.row_of("n1")
-    assert cache.state.nodes.n_unreadable_pods[row] == 1
+    assert row is not None
+    nodes = cache.state.nodes
+    assert (cpu_on(cache, "n1"), int(nodes.requested[1, row]), int(nodes.n_pods[row])) == (0, 2**30, 1)
     assert list(cache.unreadable_pods) == ["default/a"]
+    assert f"Pod default/a: counts without what cannot be read: resource 'cpu': {cpu!r}" in caplog.text.replace(
+        "quantity: got ", ""
+    ).replace("got ", "")
     cache.add_pod(versioned(make_pod("a", node="n1", cpu="1"), 2))
-    assert cache.state.nodes.n_unreadable_pods[row] == 0
     assert (cpu_on(cache, "n1"), cache.unreadable_pods) == (1000, {})
     cache.add_pod(versioned(make_pod("a", node="n1"), 3), problem="no schema fits")
-    assert cache.state.nodes.n_unreadable_pods[row] == 1
+    assert (cpu_on(cache, "n1"), list(cache.unreadable_pods)) == (0, ["default/a"])
     assert_recount_agrees(cache)
     cache.remove_pod("default/a")
+    assert cache.unreadable_pods == {}
     assert_recount_agrees(cache)
 
 
@@ -231,7 +236,7 @@ def test_a_node_with_an_impossible_quantity_is_set_aside(caplog: pytest.LogCaptu
     assert old is not None
     assert cache.node("n1") is None
     assert list(cache.unreadable_nodes) == ["n1"]
-    assert caplog.text.count("node n1 cannot be read") == 1
+    assert caplog.text.count("Node n1: cannot be read and takes no Pods") == 1
     assert cpu_on(cache, "n1") == 1000
     cache.set_node(make_node("n1"))
     assert cache.unreadable_nodes == {}

@@ -100,7 +100,7 @@ class CacheMachine(RuleBasedStateMachine):
         entity = self.queue.pop(float(self.version))
         if entity is None:
             return
-        if entity.problem or entity.pod.pod.spec.containers is None or _cpu(entity.pod) in ("many", "100E"):
+        if entity.problem or entity.pod.pod.spec.containers is None or _cpu(entity.pod) in ("many",):
             self.queue.requeue_until_update(entity, float(self.version))
             return
         self.cache.assume(entity.pod, node)

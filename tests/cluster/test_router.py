@@ -245,7 +245,7 @@ def test_an_older_version_of_a_bound_pod_is_ignored(world: World, caplog: pytest
             {"cpu": "2", "spec": {"tolerations": [{"key": "k"}]}}, ["AssignedPodUpdatePodToleration"], id="tolerations"
         ),
         pytest.param({"cpu": "2", "status": {"phase": "Running"}}, ["AssignedPodUpdate"], id="status"),
-        pytest.param({"cpu": "many"}, ["AssignedPodUpdate"], id="became unreadable"),
+        pytest.param({"cpu": "many"}, ["AssignedPodUpdatePodScaleDown"], id="became unreadable"),
     ],
 )
 def test_an_update_of_an_assigned_pod(world: World, change: Any, labels: list[str]) -> None:

@@ -107,10 +107,7 @@ def assert_recount_agrees(cache: Cache) -> None:
         fresh.set_node(node)
     for cached in cache.pods():
         row = fresh.nodes.ensure_row(cached.node_name)
-        if cached.problem:
-            fresh.place_unreadable(row, 1)
-        else:
-            fresh.place(cached.pod, row)
+        fresh.place(cached.pod, row)
     state = cache.state
     names = sorted(name for name in state.nodes.names if name)
     assert names == sorted(name for name in fresh.nodes.names if name)
@@ -118,7 +115,7 @@ def assert_recount_agrees(cache: Cache) -> None:
         ours, theirs = state.nodes.row_of(name), fresh.nodes.row_of(name)
         assert ours is not None
         assert theirs is not None
-        for column in ("alive", "unschedulable", "n_pods", "n_unreadable_pods", "name_hash"):
+        for column in ("alive", "unschedulable", "n_pods", "name_hash"):
             assert getattr(state.nodes, column)[ours] == getattr(fresh.nodes, column)[theirs], (column, name)
         assert np.array_equal(state.nodes.nonzero_requested[:, ours], fresh.nodes.nonzero_requested[:, theirs])
         assert _amounts(state, ours) == _amounts(fresh, theirs)
@@ -126,7 +123,7 @@ def assert_recount_agrees(cache: Cache) -> None:
         assert _indexed(state, ours) == _indexed(fresh, theirs)
     free = set(range(state.nodes.n_rows)) - {state.nodes.row_of(name) for name in names}
     assert all(state.nodes.n_pods[row] == 0 and not state.nodes.alive[row] for row in free)
-    assert sum(len(pods) for pods in state.pods.values()) == sum(not cached.problem for cached in cache.pods())
+    assert sum(len(pods) for pods in state.pods.values()) == len(cache.pods())
 
 
 def _amounts(state: ClusterState, row: int) -> dict[str, tuple[int, int]]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from scheduler.framework.usage_by_priority import RequestedByRow
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
 from scheduler.rules.compiled import CompiledRules
@@ -62,7 +63,7 @@ def contents(state: ClusterState) -> dict[str, Any]:
     for prefix, owner in _owners(state):
         reader = _Reader(is_index=owner in state.indexes, follows=prefix.startswith("derived."))
         for name, value in _attributes(owner):
-            if prefix + name not in ("nodes", "indexes", "catalog", "catalog._derived"):
+            if prefix + name not in ("nodes", "nodes.room", "indexes", "catalog", "catalog._derived"):
                 found[prefix + name] = reader.bits(value)
     return found
 
@@ -89,6 +90,7 @@ def _owners(state: ClusterState) -> Iterator[tuple[str, object]]:
     """Yield what has columns, and how its paths begin."""
     yield "", state
     yield "nodes.", state.nodes
+    yield "nodes.room.", state.nodes.room
     yield "catalog.", state.catalog
     for index in state.indexes:
         yield f"{type(index).__name__}.", index
@@ -142,6 +144,9 @@ class _Reader:
         if isinstance(value, PodTimes):
             # In which slot a Pod stands says nothing.
             return self._within(value.entries())
+        if isinstance(value, RequestedByRow):
+            # Whether it is kept as a dict or as a column depends on how much there was.
+            return value.n_asking, value.entries()
         if isinstance(value, Mapping):
             held: dict[Hashable, Any] = {key: self.bits(one) for key, one in value.items() if not self._is_void(one)}
             is_ordered = not self._is_unordered and any(isinstance(one, PodInfo) for one in value.values())

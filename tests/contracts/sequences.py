@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, cycle
 from random import Random
 from typing import Any
 
@@ -28,7 +28,7 @@ from scheduler.errors import InvalidObjectError
 from scheduler.framework.plugin import FilterPlugin, Plugin, ScorePlugin
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot, Trial
-from tests.builders import cluster_of, default_profile
+from tests.builders import cluster_of, default_profile, make_node, make_pod
 from tests.contracts.asking import EVERY, FILTERS, SCORES, by_name, decided, run_filter, run_score, verdicts
 from tests.contracts.contents import contents, differing
 from tests.worlds import CHANGED_OBJECTS, EPHEMERAL, OBJECTS, is_so, random_node, random_pod, random_world
@@ -37,9 +37,12 @@ PROFILE = default_profile()
 MAX_DEPTH = 3
 
 OF_PODS = frozenset({"pods", "row_memo"}) | {
-    f"nodes.{name}" for name in ("requested", "nonzero_requested", "n_pods", "resources", "allocatable")
+    f"nodes.{name}" for name in ("_nonzero", "n_pods", "room._requested", "room._without_column")
 }
-"""What Pods change besides the indexes; a resource on first sight makes a row in `allocatable`, too."""
+"""What Pods change besides the indexes."""
+
+HOSTILE = {"nvidia.com/gpu": "9E", "example.com/unheard": 2**62, "example.com/unheard-too": 1}
+"""Requests of Pods that the API server takes and no node has."""
 
 
 class DifferenceError(AssertionError):
@@ -97,6 +100,8 @@ class Walk:
         self._asks = is_so(random)
         self._world = random_world(random, min_nodes=1)
         self._guests = (random_pod(random, f"guest-{i}", more_volumes=EPHEMERAL) for i in count())
+        self._hostile = (make_pod(f"hostile-{i}", extended=HOSTILE) for i in count())
+        self._vast = cycle([HOSTILE, {"example.com/unheard-too": 2**62}])
         self._probes = [self._world.pod, next(self._guests)]
         self._state = cluster_of(self._world.nodes, self._world.pods, plugins, OBJECTS)
         indexes = tuple(f"{type(index).__name__}." for index in self._state.indexes)
@@ -222,7 +227,8 @@ class Walk:
                 case 3 if there := self._placed():
                     state.displace(*random.choice(there))
                 case 4:
-                    state.place_unreadable(state.nodes.ensure_row(name), 1)
+                    state.place(next(self._hostile), state.nodes.ensure_row(name))
+                    state.set_node(make_node("vast", extended=next(self._vast)))
                 case 5:
                     pod = random_pod(random, "nominated", nominated=name)
                     state.nominated[name] = {pod.uid: pod}

@@ -134,7 +134,8 @@ def test_one_bit_of_any_column_is_noticed() -> None:
         bits = column.reshape(-1).view(np.uint8)
         bits[0] ^= 1
         (named,) = differing(before, contents(state))
-        assert f".{named.removeprefix('nodes.')}" == path.split("[")[0].replace(".labels._columns", ".labels")
+        shown = path.split("[")[0].replace(".labels._columns", ".labels").removesuffix(".cells")
+        assert f".{named.removeprefix('nodes.')}" == shown
         bits[0] ^= 1
     assert differing(before, contents(state)) == {}
 
@@ -156,6 +157,6 @@ def test_the_command_reports_what_was_compared() -> None:
     report = "".join(lines)
 
     assert code == 1, "two sequences change too little for the report to count"
-    assert "nodes.requested" in report
+    assert "nodes.room._requested" in report
     assert "MatchingPods._groups" in report
     assert "2 sequences in" in report

@@ -19,7 +19,7 @@ from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
 from scheduler.plugins import default_chain
-from tests.builders import NO_SIGNALS, cluster_of, default_profile, make_node, make_pod, snapshot_of
+from tests.builders import default_profile, make_node, make_pod, snapshot_of
 
 
 class Fixed(ScorePlugin):
@@ -229,16 +229,6 @@ def test_who_refuses_the_nominated_node_is_named_beside_the_node_sets_too() -> N
     message = decide(pod, snapshot_of(nodes), default_profile()).diagnosis.message()
 
     assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]" in message
-
-
-def test_a_nominated_node_with_a_pod_that_cannot_be_read_is_not_taken() -> None:
-    state = cluster_of(NODES)
-    state.place_unreadable(3, 1)
-
-    decision = decide(make_pod(nominated="d"), Snapshot(state, NO_SIGNALS, 0.0), default_profile())
-
-    assert not decision.nominated
-    assert decision.node_name in ("a", "b", "c")
 
 
 def test_where_two_plugins_allow_no_common_node_both_are_told_of_events() -> None:

@@ -229,18 +229,19 @@ def test_a_plugin_that_raises_fails_that_pods_cycle_only() -> None:
     assert harness.world.queue.counts()["backoff"] == 1
 
 
-def test_a_bound_pod_that_cannot_be_read_makes_its_node_infeasible(harness: Harness) -> None:
+def test_a_bound_pod_that_cannot_be_read_counts_with_what_can(harness: Harness) -> None:
     broken = decode_pod(
         b'{"metadata": {"name": "broken", "namespace": "default", "uid": "u"},'
-        b' "spec": {"nodeName": "a", "containers": "none"}}'
+        b' "spec": {"nodeName": "a", "affinity": "none", "containers": [{"resources": {"requests": {"cpu": "3"}}}]}}'
     )
     harness.loop.apply(Changed("Pod", "ADDED", broken))
-    for i in range(4):
-        harness.see(make_pod(f"p-{i}", uid=f"uid-{i}"))
+    for i in range(6):
+        harness.see(make_pod(f"p-{i}", uid=f"uid-{i}", cpu="1"))
 
     harness.run()
 
-    assert set(harness.placed().values()) == {"b"}
+    # Each node has four cpus: on a there is room for one Pod still.
+    assert sorted(harness.placed().values()) == ["a", "b", "b", "b", "b"]
     assert 'vane_unreadable_objects{kind="Pod"} 1.0' in _page(harness)
 
 

@@ -154,7 +154,7 @@ def test_figures_that_cannot_be_read_are_counted_and_logged_once(
     for _ in range(3):
         harness.loop.apply(Changed("Node", "MODIFIED", node("a", "two")))
     (told,) = [record.message for record in caplog.records if "counts with what it advertises" in record.message]
-    assert told.startswith(f"node a counts with what it advertises: annotation {ANNOTATION}: ")
+    assert told.startswith(f"Node a: counts with what it advertises: annotation {ANNOTATION}: ")
     assert 'vane_unreadable_objects{kind="RealAllocatable"} 1.0' in harness.metrics_page()
 
     ask(harness, "4")

@@ -112,7 +112,7 @@ def status(**fields: Any) -> dict[str, Any]:
 def test_what_a_placed_pod_occupies(pod_status: dict[str, Any], cpu_milli: int) -> None:
     pod = make_pod(spec={"containers": [container(cpu="1")]}, status=pod_status)
 
-    assert pod.usage[0]["cpu"] == cpu_milli
+    assert pod.usage.requests["cpu"] == cpu_milli
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def test_what_a_placed_pod_counts_as_in_scores(resources: dict[str, str] | None,
     if resources is None:
         containers = [container("a", cpu="50m", memory="0"), container("b")]
 
-    assert make_pod(spec={"containers": containers, **at_pod_level}).usage[1] == expected
+    assert make_pod(spec={"containers": containers, **at_pod_level}).usage.scored == expected
 
 
 def test_amounts_beyond_what_a_node_may_advertise_stop_just_there() -> None:
     amounts = resource_amounts({"memory": "1000000E", "cpu": "1n"})
 
-    assert amounts == {"memory": MAX_ADVERTISED + 1, "cpu": 1}
+    assert amounts == {"memory": MAX_ADVERTISED, "cpu": 1}
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_another_layout_is_another_column(change: str) -> None:
         case "remove":
             state.remove_node("n7")
         case _:
-            state.nodes.resource_index("example.com/gpu")
+            state.set_node(make_node("n7", extended={"example.com/gpu": 1}))
     assert len(memo.column("k", state.nodes, count)) == state.nodes.n_rows
     assert count.computed == [8, state.nodes.n_rows]
 

@@ -75,7 +75,7 @@ def is_beyond(tenant: Tenant | None, pod: PodInfo, node: Node, placed: Iterable[
     others = list(placed)
     for resource, amount in pod.requests.items():
         most = most_by_loop(tenant, resource, node, holds)
-        used = sum(other.usage[0].get(resource, 0) for other in others)
+        used = sum(other.usage.requests.get(resource, 0) for other in others)
         if most is not None and amount > 0 and used + amount > most:
             return True
     return False
@@ -85,6 +85,6 @@ def is_full(pod: PodInfo, node: Node, placed: Iterable[PodInfo]) -> bool:
     """Whether the node must not take the Pod for what it advertises, which is NodeResourcesFit's to say."""
     others = list(placed)
     return any(
-        amount > 0 and sum(one.usage[0].get(name, 0) for one in others) + amount > advertised(node, name)
+        amount > 0 and sum(one.usage.requests.get(name, 0) for one in others) + amount > advertised(node, name)
         for name, amount in pod.requests.items()
     )

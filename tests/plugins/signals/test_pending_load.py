@@ -72,7 +72,7 @@ def test_scores_renewed_row_by_row_are_those_of_all_rows(random: Random) -> None
             state.displace(random.choice(pods), row)
 
         now = Snapshot(state, table, 0.0)
-        load = [sum(pod.usage[0]["cpu"] for pod in state.pods_on(row)) / 10_000 for row in range(8)]
+        load = [sum(pod.usage.requests["cpu"] for pod in state.pods_on(row)) / 10_000 for row in range(8)]
         column = table.columns["cpu"]
         expected = SignalColumn(SIGNAL, column.values + np.array(load), 0.0)
         assert COOL.score is not None
