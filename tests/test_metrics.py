@@ -45,6 +45,7 @@ COUNTERS = {
     "rest_client_requests_total": ["code", "method", "host"],
     "vane_signal_samples_dropped_total": ["signal", "reason"],
     "vane_signal_query_errors_total": ["signal", "reason"],
+    "vane_bad_objects_total": ["kind", "reason"],
     "vane_bind_conflicts_total": ["kind"],
     "vane_events_dropped_total": [],
     "vane_faults_total": ["where"],

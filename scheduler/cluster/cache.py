@@ -180,7 +180,7 @@ class Cache:
         known = self._pods.get(pod.uid)
         node_name = pod.pod.spec.node_name
         if known is None:
-            self._note(pod, problem)
+            self._note(pod)
             self._put(pod, node_name, problem=problem)
             return True
         is_alike = pod.inherit(known.pod) and not (problem or known.problem) and _occupies_the_same(known.pod, pod)
@@ -191,7 +191,7 @@ class Cache:
             return False
         elif known.node_name != node_name:
             raise CacheCorruptedError(f"Pod {pod} is on {known.node_name}, but an update shows it on {node_name}")
-        self._note(pod, problem)
+        self._note(pod)
         if is_alike and known.node_name == node_name:
             self._swap(known, pod)
             return True
@@ -206,10 +206,8 @@ class Cache:
             self._take(known)
         return known
 
-    def _note(self, pod: PodInfo, problem: str) -> None:
-        """Tell what of a bound Pod does not count."""
-        if problem:
-            self.bad_input.note("Pod", pod.key, BadReason.SCHEMA, f"counts without what cannot be read: {problem}")
+    def _note(self, pod: PodInfo) -> None:
+        """Tell which values of a bound Pod do not count."""
         if pod.usage.problem:
             text = f"counts without what cannot be read: {pod.usage.problem}"
             self.bad_input.note("Pod", pod.key, BadReason.QUANTITY, text)

@@ -131,6 +131,9 @@ class Router:
             self._object_changed(("Node", "", item.metadata.name))
             return
         pod, problem = _info(item)
+        if problem and type_ != DELETED:
+            text = f"counts without what cannot be read: {problem}"
+            self._cache.bad_input.note("Pod", pod.key, BadReason.SCHEMA, text)
         self._pod(type_, pod, problem, now_s)
 
     def _pod(self, type_: str, pod: PodInfo, problem: str, now_s: float) -> None:
@@ -289,8 +292,10 @@ def _bare(pod: Pod) -> Iterator[Pod]:
     """Yield the Pod with ever less of what may have been why it could not be applied."""
     whose = PodSpec(node_name=pod.spec.node_name, scheduler_name=pod.spec.scheduler_name, priority=pod.spec.priority)
     status = PodStatus(phase=pod.status.phase)
-    yield Pod(metadata=pod.metadata, spec=replace(whose, containers=pod.spec.containers), status=status)
+    spec = replace(whose, containers=pod.spec.containers)
     metadata = replace(pod.metadata, labels=None, annotations=None, owner_references=None)
+    yield Pod(metadata=pod.metadata, spec=spec, status=status)
+    yield Pod(metadata=metadata, spec=spec, status=status)
     yield Pod(metadata=metadata, spec=replace(whose, priority=None), status=status)
 
 

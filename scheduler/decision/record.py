@@ -20,6 +20,13 @@ from scheduler.rules.reading import NO_ANSWER
 
 BEST_NODES = 20
 
+_MOST_REFUSALS = 100
+_LONGEST_MESSAGE = 4_096
+"""A Pod may be refused for a thousand reasons; the first hundred, and so much text, explain it as well."""
+
+_RECORD_BYTES, _TERM_BYTES, _SMALL_BYTES = 1_500, 320, 200
+"""Measured: a record without anything, a term without its numbers, a refusal or a rule's use with its text."""
+
 _FIRST_DEPTH = 1_000
 _DEEPER = 8
 
@@ -106,6 +113,8 @@ class DecisionRecord:
         One for each rule that only watched the Pod. `shadow_fault`: why there are none, where asking them failed.
     tenant
         What its tenant could use; None where no node says what is real, or without tenants.
+    refusals_left_out
+        How many refusals there were beyond those listed.
     margin
         Thousandths between the chosen node and the runner-up; 0 among equals and without a runner-up.
     """
@@ -131,6 +140,7 @@ class DecisionRecord:
     shadow_fault: str
     tenant: TenantUse | None
     decided_in_s: float
+    refusals_left_out: int = 0
 
     @property
     def margin(self) -> int:
@@ -157,8 +167,8 @@ def record_of(
         n_feasible=len(decision.feasible),
         node=decision.node_name,
         nominated=decision.nominated,
-        message="" if decision.is_scheduled else diagnosis.message(),
-        refusals=tuple(_count(refusal) for refusal in diagnosis.refusals),
+        message="" if decision.is_scheduled else diagnosis.message()[:_LONGEST_MESSAGE],
+        refusals=tuple(_count(refusal) for refusal in diagnosis.refusals[:_MOST_REFUSALS]),
         best_nodes=tuple(names[row] for row in decision.feasible[top]),
         total=decision.total[top],
         terms=tuple(_term(term, top) for term in decision.terms),
@@ -167,7 +177,17 @@ def record_of(
         shadow_fault=decision.shadow_fault,
         tenant=tenant_use(pod, snapshot, decision),
         decided_in_s=decided_in_s,
+        refusals_left_out=max(0, len(diagnosis.refusals) - _MOST_REFUSALS),
     )
+
+
+def size_of(record: DecisionRecord) -> int:
+    """Return about how many bytes a record keeps, in a few steps; names of nodes, which all share, are left out."""
+    tenant = record.tenant
+    n_small = len(record.refusals) + len(record.rules) + len(record.shadows)
+    n_small += 0 if tenant is None else len(tenant.bounds) + len(tenant.figures)
+    per_term = _TERM_BYTES + 2 * record.total.nbytes
+    return _RECORD_BYTES + len(record.message) + len(record.terms) * per_term + n_small * _SMALL_BYTES
 
 
 def _best(decision: Decision) -> IntArray:

@@ -6,16 +6,22 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from scheduler.decision.record import DecisionRecord
+from scheduler.decision.record import DecisionRecord, size_of
 
 CAPACITY = 10_000
 
+MOST_BYTES = 64 * 2**20
+"""Some 10,000 records of ordinary decisions, 1,500 of those under 50 rules."""
+
 
 class RecordRing:
-    """A bounded ring of DecisionRecords, newest last; the oldest falls out. They are numbered from 1 on."""
+    """DecisionRecords, newest last, bounded in number and bytes; the oldest fall out. They are numbered from 1 on."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
-        self._records: deque[DecisionRecord] = deque(maxlen=capacity)
+    def __init__(self, capacity: int = CAPACITY, most_bytes: int = MOST_BYTES) -> None:
+        self._records: deque[DecisionRecord] = deque()
+        self._capacity = capacity
+        self._most_bytes = most_bytes
+        self._n_bytes = 0
         self._n_added = 0
 
     def __len__(self) -> int:
@@ -27,6 +33,9 @@ class RecordRing:
     def add(self, record: DecisionRecord) -> None:
         self._records.append(record)
         self._n_added += 1
+        self._n_bytes += size_of(record)
+        while len(self._records) > self._capacity or (self._n_bytes > self._most_bytes and len(self._records) > 1):
+            self._n_bytes -= size_of(self._records.popleft())
 
     def latest(self, uid: str) -> DecisionRecord | None:
         """Return the newest record of a Pod, None if it has fallen out."""

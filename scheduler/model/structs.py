@@ -66,9 +66,11 @@ def what_can_be_read(raw: bytes | msgspec.Raw) -> tuple[ObjectMeta, dict[str, An
     """Return the metadata and, as far as it is a mapping, the spec as it stands."""
     try:
         loose: dict[str, Any] = msgspec.json.decode(raw, type=dict[str, Any])
-        metadata = msgspec.convert(loose.get("metadata"), ObjectMeta)
     except MALFORMED_JSON as error:
         raise InvalidObjectError(f"metadata: {error}") from error
+    metadata = _fitted(loose.get("metadata"), ObjectMeta)
+    if metadata is None:
+        raise InvalidObjectError(f"metadata: got {str(loose.get('metadata'))[:100]}")
     spec = loose.get("spec")
     return metadata, spec if isinstance(spec, dict) else {}
 
@@ -84,6 +86,10 @@ def fitting(raw: bytes | msgspec.Raw, kind: type[S]) -> S | None:
         loose: object = msgspec.json.decode(raw)
     except MALFORMED_JSON:
         return None
+    return _fitted(loose, kind)
+
+
+def _fitted(loose: object, kind: type[S]) -> S | None:
     for _ in range(_MOST_LEFT_OUT):
         try:
             return msgspec.convert(loose, kind)

@@ -135,7 +135,7 @@ def _amounts(state: ClusterState, row: int) -> dict[str, tuple[int, int]]:
 
 
 def _indexed(state: ClusterState, row: int) -> dict[str, int]:
-    (index,) = state.indexes
+    index = next(one for one in state.indexes if isinstance(one, CountingIndex))
     assert isinstance(index, CountingIndex)
     return {app: count for (app, at), count in index.counts.items() if at == row}
 
