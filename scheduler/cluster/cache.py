@@ -281,8 +281,8 @@ def _occupies_the_same(old: PodInfo, new: PodInfo) -> bool:
     """Return whether two versions of one spec count alike for everyone."""
     before, after = old.pod, new.pod
     return (
-        old.labels == new.labels
-        and old.usage == new.usage
+        old.usage == new.usage
+        and old.labels == new.labels
         and before.metadata.deletion_timestamp == after.metadata.deletion_timestamp
         and before.status.start_time == after.status.start_time
     )

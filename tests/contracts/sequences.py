@@ -41,7 +41,7 @@ OF_PODS = frozenset({"pods", "row_memo"}) | {
 }
 """What Pods change besides the indexes."""
 
-HOSTILE = {"nvidia.com/gpu": "9E", "example.com/unheard": 2**62, "example.com/unheard-too": 1}
+HOSTILE: dict[str, str | int] = {"nvidia.com/gpu": "9E", "example.com/unheard": 2**62, "example.com/unheard-too": 1}
 """Requests of Pods that the API server takes and no node has."""
 
 
@@ -101,7 +101,7 @@ class Walk:
         self._world = random_world(random, min_nodes=1)
         self._guests = (random_pod(random, f"guest-{i}", more_volumes=EPHEMERAL) for i in count())
         self._hostile = (make_pod(f"hostile-{i}", extended=HOSTILE) for i in count())
-        self._vast = cycle([HOSTILE, {"example.com/unheard-too": 2**62}])
+        self._vast: Iterator[dict[str, str | int]] = cycle([HOSTILE, {"example.com/unheard-too": 2**62}])
         self._probes = [self._world.pod, next(self._guests)]
         self._state = cluster_of(self._world.nodes, self._world.pods, plugins, OBJECTS)
         indexes = tuple(f"{type(index).__name__}." for index in self._state.indexes)

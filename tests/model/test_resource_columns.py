@@ -15,7 +15,7 @@ NAMES = {f"example.com/x{i:05d}": "1" for i in range(3_000)}
 
 def requested(state: ClusterState, name: str) -> list[int]:
     nodes = state.nodes
-    return nodes.requested[nodes.resources[name], : nodes.n_rows].tolist()
+    return [int(amount) for amount in nodes.requested[nodes.resources[name], : nodes.n_rows]]
 
 
 def test_sums_neither_wrap_nor_forget() -> None:

@@ -16,8 +16,8 @@ _MODEL = (
     Mutant(
         bug="a sidecar that runs already is left out of what a later init container needs",
         path="model/requests.py",
-        old="            _add(own, sidecars)\n",
-        new="",
+        old="amount + sidecars.get(name, 0)",
+        new="amount",
         tests=("model/test_requests.py",),
     ),
     Mutant(
