@@ -7,6 +7,12 @@ N ?= 1000
 PYTEST_ARGS ?=
 WORKERS ?= 2
 
+# A Python as new as that of the image, beside that of .venv: TLS asks for more from 3.13 on.
+NEWER ?= $(firstword $(shell $(UV) python find --no-project --no-python-downloads '>=3.13' 2>/dev/null) \
+	$(lastword $(sort $(wildcard $(HOME)/.pyenv/versions/3.1[3-9].*/bin/python))))
+NEWER_TESTS := tests/test_tls.py tests/cli/test_top_client.py tests/kube/test_config.py tests/kube/binder/test_connections.py \
+	tests/serve/test_http.py tests/serve/test_notifier.py tests/signals/asking/test_session.py
+
 # Tests start hundreds of processes, each of which would compile anew whatever it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -15,7 +21,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test mutants sequences tenants decisions conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test test-newer mutants sequences tenants decisions conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -39,6 +45,17 @@ test: setup ## Run the tests; where the control plane can be had, with it (PYTES
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \
 		|| echo "no control plane on this machine: tests that need it will say so"
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+test-newer: setup ## Run the tests that make TLS contexts on Python 3.13 or newer, where one is there (NEWER=/path/to/python)
+	@if $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 13))'; then \
+		echo "test-newer: nothing to do, make test runs on Python 3.13 or newer"; \
+	elif [ -z "$(NEWER)" ]; then \
+		echo "test-newer: NOT RUN, no Python 3.13 or newer on this machine; name one with NEWER=/path/to/python"; \
+	else \
+		echo "test-newer: $$($(NEWER) -V), $(NEWER)"; \
+		UV_PROJECT_ENVIRONMENT=.venv-newer $(UV) sync --locked --quiet --python $(NEWER) && \
+		.venv-newer/bin/python -m pytest -q -n $(WORKERS) -m "not controlplane" $(NEWER_TESTS); \
+	fi
 
 mutants: setup ## Put known faults into a copy of the code, one at a time: the tests must find each (ARGS="--only cache")
 	$(BIN)/python -m tests.mutants $(ARGS)
@@ -82,4 +99,4 @@ bench-micro: setup ## Time every plugin and the whole decision at 5,000 nodes
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-only $(PYTEST_ARGS)
 
 clean: ## Remove what the targets above have made here
-	rm -rf .venv .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf .venv .venv-newer .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

@@ -160,6 +160,20 @@ _CLUSTER = (
 
 _KUBE = (
     Mutant(
+        bug="an authority without key identifiers is refused",
+        path="tls.py",
+        old="context.verify_flags & ~ssl.VERIFY_X509_STRICT",
+        new="context.verify_flags | ssl.VERIFY_X509_STRICT",
+        tests=("test_tls.py",),
+    ),
+    Mutant(
+        bug="files of authorities are read only once",
+        path="tls.py",
+        old="        if _stamp(self._files) != self._stamp:\n",
+        new="        if not self._stamp:\n",
+        tests=("test_tls.py",),
+    ),
+    Mutant(
         bug="a bind may begin at the very deadline of the lease",
         path="kube/binder/fence.py",
         old="return self._clock() >= self.not_after",
