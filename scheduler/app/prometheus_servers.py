@@ -1,22 +1,28 @@
-"""The Prometheus servers of the settings, as what asks them."""
+"""The Prometheus servers of the settings, as what asks them.
+
+The deciding process reads the settings here and asks nobody: what asks is imported where it is made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from scheduler.settings.prometheus import PrometheusSettings, ServerSettings
 from scheduler.signals.answers import SignalAnswer
-from scheduler.signals.asking.client import ClientSettings, PrometheusClient, check_prometheus_url
-from scheduler.signals.asking.credentials import Access
-from scheduler.signals.asking.refresher import RefreshObserver
-from scheduler.signals.asking.servers import Servers
-from scheduler.signals.asking.session import Bounds
+
+if TYPE_CHECKING:
+    from scheduler.signals.asking.client import ClientSettings, PrometheusClient
+    from scheduler.signals.asking.refresher import RefreshObserver
+    from scheduler.signals.asking.servers import Servers
 
 
 def check_addresses(settings: PrometheusSettings) -> None:
     """Check every address; ConfigError with what is wrong."""
     for url in _addresses(settings).values():
+        from scheduler.signals.asking.client import check_prometheus_url
+
         check_prometheus_url(url)
 
 
@@ -27,6 +33,10 @@ def server_names(settings: PrometheusSettings) -> frozenset[str]:
 
 def client_settings(server: ServerSettings, url: str) -> ClientSettings:
     """Return how a server is asked that is at `url`."""
+    from scheduler.signals.asking.client import ClientSettings
+    from scheduler.signals.asking.credentials import Access
+    from scheduler.signals.asking.session import Bounds
+
     access = Access(
         headers=dict(server.headers),
         bearer_token_file=server.token_file,
@@ -45,6 +55,8 @@ def make_clients(settings: PrometheusSettings, *, with_stats: bool = False) -> d
 
     `with_stats`: the servers are also to say what queries cost.
     """
+    from scheduler.signals.asking.client import PrometheusClient
+
     servers = settings.by_name()
     return {
         name: PrometheusClient(replace(client_settings(servers[name], url), with_stats=with_stats))
@@ -56,6 +68,8 @@ def make_servers(
     settings: PrometheusSettings, publish: Callable[[SignalAnswer], None], observer: RefreshObserver
 ) -> Servers | None:
     """Return what asks all servers; None where there is none."""
+    from scheduler.signals.asking.servers import Servers
+
     clients = make_clients(settings)
     return Servers(clients, publish, observer) if clients else None
 

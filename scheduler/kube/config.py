@@ -1,4 +1,7 @@
-"""Which API server to use, and as whom: kubeconfig files and the service account, read by the `kubernetes` package."""
+"""Which API server to use, and as whom: kubeconfig files and the service account, read by the `kubernetes` package.
+
+That is imported where it reads: it takes a quarter of a second, and most that know a Connection read nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import yaml
-from kubernetes.client import Configuration
-from kubernetes.client.rest import should_bypass_proxies
-from kubernetes.config import ConfigException
-from kubernetes.config.incluster_config import SERVICE_CERT_FILENAME, SERVICE_TOKEN_FILENAME, InClusterConfigLoader
-from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 from scheduler.errors import ConfigError
 from scheduler.kube.binder.messages import BinderConnection
@@ -24,19 +22,17 @@ from scheduler.kube.credentials import Credentials, CredentialsError, Token, tok
 from scheduler.kube.endpoint import Endpoint, client_tls, user_agent
 from scheduler.tls import ClientTls, TlsFilesError
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from kubernetes.client import Configuration
 
-# The package's loaders have no annotations.
-_InClusterConfigLoader: Any = InClusterConfigLoader
-_KubeConfigLoader: Any = KubeConfigLoader
-_KubeConfigMerger: Any = KubeConfigMerger
+log = logging.getLogger(__name__)
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 
 _EXPIRY_LEEWAY_S = 10.0
 _AUTH_PROVIDER_LIFETIME_S = 30.0  # the package itself renews OIDC and GCP tokens, but only when it is asked
+_SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _MALFORMED = (
-    ConfigException,
     yaml.YAMLError,
     OSError,
     TypeError,
@@ -45,7 +41,7 @@ _MALFORMED = (
     KeyError,
     IndexError,
 )
-"""What the package raises for a file that is not a kubeconfig: its own error, and whatever it trips over."""
+"""What the package raises for a file that is not a kubeconfig, besides its own error: whatever it trips over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +92,8 @@ class Connection:
 class ServiceAccount:
     """Where a Pod finds its service account; other paths are for tests and for running outside a Pod."""
 
-    token_file: str = SERVICE_TOKEN_FILENAME
-    ca_file: str = SERVICE_CERT_FILENAME
+    token_file: str = f"{_SERVICE_ACCOUNT}/token"
+    ca_file: str = f"{_SERVICE_ACCOUNT}/ca.crt"
 
 
 def load_connection(
@@ -126,8 +122,14 @@ def load_connection(
 
 
 def _from_service_account(environ: Mapping[str, str], account: ServiceAccount) -> Connection:
+    from kubernetes.client import Configuration
+    from kubernetes.config import ConfigException, incluster_config
+
     configuration = Configuration()
-    loader = _InClusterConfigLoader(token_filename=account.token_file, cert_filename=account.ca_file, environ=environ)
+    package: Any = incluster_config  # without annotations
+    loader = package.InClusterConfigLoader(
+        token_filename=account.token_file, cert_filename=account.ca_file, environ=environ
+    )
     try:
         loader.load_and_set(configuration)
     except (ConfigException, OSError) as error:
@@ -157,6 +159,8 @@ def _from_kubeconfig(kubeconfig: _Kubeconfig) -> Connection:
 
 
 def _connection(configuration: Configuration, fetch: Callable[[], Token], source: str) -> Connection:
+    from kubernetes.client.rest import should_bypass_proxies
+
     host = str(configuration.host).rstrip("/")
     if not host.startswith(("http://", "https://")):
         raise ConfigError(f"{source}: server {host!r} has no scheme; write https://HOST:PORT")
@@ -196,15 +200,21 @@ class _Kubeconfig:
         self.token_file: str | None = None
 
     def load(self) -> tuple[Configuration, Token]:
+        from kubernetes.client import Configuration
+        from kubernetes.config import ConfigException, kube_config
+
         self._check_files()
         configuration = Configuration(host="")
+        package: Any = kube_config  # without annotations
         try:
-            merger = _KubeConfigMerger(self._paths)
-            loader = _KubeConfigLoader(config_dict=merger.config, active_context=self._context, config_base_path=None)
+            merger = package.KubeConfigMerger(self._paths)
+            loader = package.KubeConfigLoader(
+                config_dict=merger.config, active_context=self._context, config_base_path=None
+            )
             user = _user(merger, loader)
             self.token_file = _token_file(user)
             loader.load_and_set(configuration)
-        except _MALFORMED as error:
+        except (ConfigException, *_MALFORMED) as error:
             detail = " ".join(str(error).split())
             raise ConfigError(
                 f"{self.name}: {detail or type(error).__name__}; write a kubeconfig with clusters, users, contexts and "
