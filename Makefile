@@ -11,7 +11,7 @@ WORKERS ?= 2
 NEWER ?= $(firstword $(shell $(UV) python find --no-project --no-python-downloads '>=3.13' 2>/dev/null) \
 	$(lastword $(sort $(wildcard $(HOME)/.pyenv/versions/3.1[3-9].*/bin/python))))
 NEWER_TESTS := tests/test_tls.py tests/cli/test_top_client.py tests/kube/test_config.py tests/kube/binder/test_connections.py \
-	tests/serve/test_http.py tests/serve/test_notifier.py tests/signals/asking/test_session.py
+	tests/serve/test_http.py tests/serve/test_tls.py tests/serve/test_notifier.py tests/signals/asking/test_session.py
 
 # Tests start hundreds of processes, each of which would compile anew whatever it imports.
 unexport PYTHONDONTWRITEBYTECODE

@@ -142,7 +142,7 @@ class PageServer:
             try:
                 await asyncio.wait_for(ended.wait(), self._certificate_look_s)
             except TimeoutError:
-                certificate.reload_if_changed()
+                certificate.renew()
             else:
                 return
 

@@ -9,6 +9,7 @@ import os
 import socket
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from scheduler.errors import ConfigError
 
 _SELF_SIGNED_LIFE: Final = datetime.timedelta(days=365)
+_RENEWED_BEFORE_END: Final = datetime.timedelta(days=30)
+"""So much of its life is left when a self-signed certificate gives way to the next."""
 _CLOCK_SKEW: Final = datetime.timedelta(hours=1)
 
 _log = logging.getLogger(__name__)
@@ -27,14 +30,23 @@ _log = logging.getLogger(__name__)
 _Stamp = tuple[tuple[int, int, int], ...]
 
 
+def utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
 class ServingCertificate:
     """Gives the TLS context to listen with; every handshake uses the certificate that was loaded last."""
 
-    def __init__(self, certificate: Path | None, key: Path | None, address: str) -> None:
+    def __init__(
+        self, certificate: Path | None, key: Path | None, address: str, now: Callable[[], datetime.datetime] = utc_now
+    ) -> None:
         self._files = (certificate, key) if certificate and key else None
         self._stamp: _Stamp | None = None
+        self._address = address
+        self._now = now
+        self._made_at = now()
         if self._files is None:
-            self._current = _self_signed_context(address)
+            self._current = _self_signed_context(address, self._made_at)
         else:
             self._stamp = _stamp(*self._files)
             self._current = _file_context(*self._files)
@@ -42,13 +54,14 @@ class ServingCertificate:
         self.context = self._current
         self.context.sni_callback = self._choose
 
-    def reload_if_changed(self) -> bool:
-        """Load the files again if they are others than last time; what cannot be used leaves the old in force.
+    def renew(self) -> bool:
+        """Load the files again if they are others than last time, or sign the next one before the old one ends.
 
-        A rotation writes two files, so a pair that does not match is looked at again, not given up.
+        What cannot be used leaves the old in force. A rotation writes two files, so a pair that does not match is
+        looked at again, not given up.
         """
         if self._files is None:
-            return False
+            return self._sign_again()
         stamp = _stamp(*self._files)
         if stamp == self._stamp:
             return False
@@ -59,6 +72,16 @@ class ServingCertificate:
             return False
         self._stamp = stamp
         _log.info("serving certificate loaded", extra={"file": str(self._files[0])})
+        return True
+
+    def _sign_again(self) -> bool:
+        """Make another certificate near the end of the old one, or where a clock set back says it is not valid yet."""
+        now = self._now()
+        if self._made_at - _CLOCK_SKEW <= now < self._made_at + _SELF_SIGNED_LIFE - _RENEWED_BEFORE_END:
+            return False
+        self._current = _self_signed_context(self._address, now)
+        self._made_at = now
+        _log.info("another self-signed serving certificate is in use")
         return True
 
     def _choose(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
@@ -99,9 +122,9 @@ def _no_password() -> str:
     raise ValueError("an encrypted key")
 
 
-def _self_signed_context(address: str) -> ssl.SSLContext:
+def _self_signed_context(address: str, now: datetime.datetime) -> ssl.SSLContext:
     context = _new_context()
-    pem = _self_signed(address)
+    pem = _self_signed(address, now)
     if hasattr(os, "memfd_create"):  # Linux: the key never reaches a disk, and no folder has to be writable
         handle = os.memfd_create("vane-serving")
         try:
@@ -117,11 +140,10 @@ def _self_signed_context(address: str) -> ssl.SSLContext:
     return context
 
 
-def _self_signed(address: str) -> bytes:
+def _self_signed(address: str, now: datetime.datetime) -> bytes:
     """Return a new key and a certificate of its own for this host, as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vane")])
-    now = datetime.datetime.now(datetime.UTC)
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
