@@ -72,11 +72,13 @@ decisions: setup ## Decide N times at random under rules of every kind, print on
 conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
 	$(BIN)/python -m tests.conformance.generate --seed $(SEED) --number $(N) $(ARGS)
 
-check: setup ## Check style, formatting, types and layers
+check: setup ## Check style, formatting, types, layers, and for what is known to be unsafe
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy scheduler tests benchmarks dashboards
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml scheduler
+	.ci/audit $(BIN)
 
 format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .

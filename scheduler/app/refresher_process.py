@@ -183,7 +183,7 @@ def main(fd: int) -> None:
     begun.wait()
     if not begin:
         return
-    start: Start = pickle.loads(begin[0].start)
+    start: Start = pickle.loads(begin[0].start)  # nosec B301 # from our own parent, by a socket that nobody else has
     form = start.settings.logging
     with logs.configure(form.format, form.verbosity, sys.stderr):
         process.append(RefresherProcess(start, begin[0].rules, wire))

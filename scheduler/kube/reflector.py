@@ -153,7 +153,7 @@ class Reflector:
 
     def _list(self) -> None:
         objects: list[Any] = []
-        token = ""
+        token = ""  # nosec B105 # where a list goes on, no secret
         while True:
             params = {**self.kind.params, "limit": str(self._settings.page_size)}
             if token:

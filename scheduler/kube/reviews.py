@@ -13,7 +13,7 @@ from scheduler.errors import VaneError
 from scheduler.kube.transport import Transport
 from scheduler.model.structs import MALFORMED_JSON
 
-_TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+_TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # nosec B105 # a path
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _TIMEOUT_S = 10.0
 

@@ -83,7 +83,7 @@ def arrivals(seed: int, length_s: float, n_first: int, per_s: float) -> Sequence
 
     The same seed gives the same Pods; a longer time, more of them.
     """
-    rng = random.Random(f"arrivals {seed}")
+    rng = random.Random(f"arrivals {seed}")  # nosec B311 # a demo that can be repeated
     counters = dict.fromkeys(_KINDS, 0)
     times = [i / n_first for i in range(n_first)] + [1.0 + i / per_s for i in range(int((length_s - 1.0) * per_s))]
     found = []
