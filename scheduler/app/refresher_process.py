@@ -145,7 +145,7 @@ class _ReviewsWhenAsked:
                 path = self._start.settings.kubeconfig
                 connection = load_connection(None if path is None else str(path))
                 own = connection.as_replica(self._start.identity, "access-reviews")
-                self._reviews = AccessReviews(Transport(own, pool_size=2))
+                self._reviews = AccessReviews(Transport(own))
             return self._reviews
 
 

@@ -26,6 +26,9 @@ RequestObserver = Callable[[str, str, float], None]
 """Called with verb, status code (`<error>` without an answer) and seconds; for rest_client_requests_total."""
 
 _CHUNK_BYTES = 65_536
+_MAX_KEPT = 256
+"""More than there are watches: those that end together keep their connections for the next ones. Beyond it urllib3
+closes each with a warning."""
 
 _Contexts = tuple[ssl.SSLContext | None, ssl.SSLContext | None]
 
@@ -94,14 +97,13 @@ class Transport:
     A component that must not wait behind others (the lease) has a Transport of its own.
     """
 
-    def __init__(self, connection: Connection, observer: RequestObserver | None = None, pool_size: int = 4) -> None:
+    def __init__(self, connection: Connection, observer: RequestObserver | None = None) -> None:
         self._connection = connection
         self._observer = observer
-        self._pool_size = pool_size
         self._proxy_tls = ClientTls() if (connection.endpoint.proxy or "").startswith("https:") else None
         self._lock = threading.Lock()
         self._contexts = self._current()
-        self._pool = _pool(connection, pool_size, *self._contexts)
+        self._pool = _pool(connection, *self._contexts)
 
     def get(
         self,
@@ -157,7 +159,7 @@ class Transport:
             return
         with self._lock:
             if contexts != self._contexts:
-                old, self._pool = self._pool, _pool(self._connection, self._pool_size, *contexts)
+                old, self._pool = self._pool, _pool(self._connection, *contexts)
                 self._contexts = contexts
                 old.clear()
 
@@ -206,9 +208,9 @@ class Transport:
 
 
 def _pool(
-    connection: Connection, size: int, context: ssl.SSLContext | None, proxy_context: ssl.SSLContext | None
+    connection: Connection, context: ssl.SSLContext | None, proxy_context: ssl.SSLContext | None
 ) -> urllib3.PoolManager:
-    options: dict[str, Any] = {"maxsize": size, "socket_options": socket_options()}
+    options: dict[str, Any] = {"maxsize": _MAX_KEPT, "socket_options": socket_options()}
     if context is not None:
         options["ssl_context"] = context
         if connection.endpoint.server_name is not None:

@@ -17,7 +17,7 @@ from scheduler.kube.credentials import Credentials, CredentialsError, Token, tok
 from scheduler.kube.endpoint import socket_options
 from scheduler.kube.transport import ApiError, Transport, TransportError
 from tests.kube.conftest import connection_to
-from tests.kube.fake_api import FakeApi, hangs, replies, status
+from tests.kube.fake_api import FakeApi, hangs, replies, status, streams
 from tests.support.clocks import OwnTime
 from tests.support.pki import CertificateAuthority
 
@@ -296,3 +296,13 @@ def test_requests_are_observed_and_401_is_tried_once(server: FakeApi) -> None:
         transport.get("/x")
     assert seen == [("GET", "401"), ("GET", "401")]
     transport.close()
+
+
+def test_watches_that_end_together_are_no_reason_for_warnings(
+    server: FakeApi, transport: Transport, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.script("WATCH", "/x", streams(b"{}"))
+    opened = [transport.stream("/x", {"watch": "true"}, 10.0) for _ in range(40)]
+    for stream in opened:
+        assert list(stream.chunks()) == [b"{}"]
+    assert caplog.records == []

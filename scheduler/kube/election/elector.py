@@ -60,8 +60,8 @@ class Elector:
         self._observer = observer
         self._clock = times.clock
         self._random = times.random
-        self._lease_transport = Transport(own, on_request, pool_size=1)
-        self._list_transport = Transport(own, on_request, pool_size=1)
+        self._lease_transport = Transport(own, on_request)
+        self._list_transport = Transport(own, on_request)
         self._client = LeaseClient(
             self._lease_transport, settings.namespace, settings.name, identity, settings.lease_duration_s, times.now_ns
         )
