@@ -204,7 +204,7 @@ def paths(document: Json, at: Path = ()) -> Iterator[Path]:
     for key, value in items:
         if at == ("metadata",) and key in IDENTITY:
             continue
-        if at + (key,) != ("metadata",):
+        if (*at, key) != ("metadata",):
             yield (*at, key)
         yield from paths(value, (*at, key))
 
