@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+F ?=
 SEED ?= 1
 N ?= 1000
 PYTEST_ARGS ?=
@@ -21,7 +22,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test test-newer mutants sequences tenants decisions conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test test-newer faults mutants sequences tenants decisions conformance check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -56,6 +57,9 @@ test-newer: setup ## Run the tests that make TLS contexts on Python 3.13 or newe
 		UV_PROJECT_ENVIRONMENT=.venv-newer $(UV) sync --locked --quiet --python $(NEWER) && \
 		.venv-newer/bin/python -m pytest -q -n $(WORKERS) -m "not controlplane" $(NEWER_TESTS); \
 	fi
+
+faults: controlplane ## Break real servers beneath two replicas, row by row; F=F26 for one, ARGS="--list" for their names
+	$(BIN)/python -m tests.faults $(F) $(ARGS)
 
 mutants: setup ## Put known faults into a copy of the code, one at a time: the tests must find each (ARGS="--only cache")
 	$(BIN)/python -m tests.mutants $(ARGS)

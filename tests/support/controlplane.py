@@ -149,10 +149,17 @@ class ControlPlane:
             _write_private(self.folder / name, content)
 
     def _start_apiserver(self, etcd_url: str) -> None:
+        self._apiserver = self._new_apiserver(etcd_url, self.port, self.audit.path, "kube-apiserver.log", {})
+        self._apiserver.start()
+        self._apiserver.wait_ready(self._is_ready)
+
+    def _new_apiserver(
+        self, etcd_url: str, port: int, audit_path: Path, log_name: str, further: Mapping[str, str]
+    ) -> Process:
         flags = {
             "etcd-servers": etcd_url,
             "bind-address": "127.0.0.1",
-            "secure-port": self.port,
+            "secure-port": port,
             # The reconciler refuses to publish a loopback address as the `kubernetes` Service's endpoint.
             "endpoint-reconciler-type": "none",
             "service-cluster-ip-range": "10.0.0.0/24",
@@ -167,20 +174,19 @@ class ControlPlane:
             # No controller makes ServiceAccounts or takes the not-ready taint away here.
             "disable-admission-plugins": "ServiceAccount,TaintNodesByCondition",
             "audit-policy-file": self.folder / "audit-policy.json",
-            "audit-log-path": self.audit.path,
+            "audit-log-path": audit_path,
             "audit-log-mode": "blocking",
             "audit-log-maxsize": 4096,
             "delete-collection-workers": 8,
             "allow-privileged": "true",
             **self._flags,
+            **further,
         }
         argv: list[str | Path] = [
             self.programs / "kube-apiserver",
             *(f"--{flag}={value}" for flag, value in flags.items()),
         ]
-        self._apiserver = Process(argv, self.folder / "kube-apiserver.log")
-        self._apiserver.start()
-        self._apiserver.wait_ready(self._is_ready)
+        return Process(argv, self.folder / log_name)
 
     def _is_ready(self) -> bool:
         try:

@@ -84,14 +84,23 @@ def _as_known(evidence: Evidence, bind: Bound) -> World:
     asked_s = bind.change.seen_s
     if binding := evidence.binding_of.get(bind.change.uid):
         asked_s = min(asked_s, verdict.seconds(binding["requestReceivedTimestamp"]))
-    known_s = asked_s - evidence.allowance.stale_s
+    known_s = asked_s - evidence.stale_s(asked_s)
     world = World()
     for change in evidence.changes:
         if change.revision >= bind.change.revision:
             break
-        if change.seen_s <= known_s or not _is_taken_by_others(change, world):
+        is_others = _is_taken_by_others(change, world) or _is_bound_beside(evidence, change, bind)
+        if change.seen_s <= known_s or not is_others:
             world.apply(change)
     return world
+
+
+def _is_bound_beside(evidence: Evidence, change: Change, bind: Bound) -> bool:
+    """Whether a Pod of ours was bound by another replica that leads too."""
+    if not evidence.allowance.has_many_leaders or change.kind != POD:
+        return False
+    one, other = (evidence.binding_of.get(uid) for uid in (change.uid, bind.change.uid))
+    return one is not None and other is not None and verdict.replica_of(one) != verdict.replica_of(other)
 
 
 def _is_taken_by_others(change: Change, world: World) -> bool:

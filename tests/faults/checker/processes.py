@@ -12,6 +12,9 @@ from pathlib import Path
 
 MIB = 1 << 20
 
+_STARTING = 20
+"""So many samples are of a process that starts: it imports, and lists the cluster."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -65,7 +68,8 @@ def growths(samples: Iterable[Sample], least_samples: int = 10) -> list[Growth]:
     for one in samples:
         by_process[one.pid].append(one)
     found = []
-    for pid, own in by_process.items():
+    for pid, all_samples in by_process.items():
+        own = all_samples[_STARTING:]
         fifth = len(own) // 5
         if len(own) < least_samples:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Sequence
 
@@ -22,6 +23,8 @@ class Watcher:
 
     def __init__(self, servers: Sequence[KubeApi]) -> None:
         self.history = History()
+        self.bound: set[str] = set()
+        """The names of all Pods that have or had a node."""
         self._servers = servers
         self._ended = threading.Event()
         self._lock = threading.Lock()
@@ -39,7 +42,8 @@ class Watcher:
         self._ended.set()
         with self._lock:
             for watch in self._watches.values():
-                watch.close()
+                with contextlib.suppress(ValueError):  # it has ended
+                    watch.close()
         for thread in self._threads:
             thread.join(10)
 
@@ -90,7 +94,7 @@ class Watcher:
         with self._lock:
             self._watches[kind] = watch
         if self._ended.is_set():
-            watch.close()
+            return True
         for event in watch:
             if event["type"] == "ERROR":
                 return bool(event["object"].get("code") != _GONE)
@@ -98,4 +102,6 @@ class Watcher:
                 self._reached[kind] = int(event["object"]["metadata"]["resourceVersion"])
                 if event["type"] != "BOOKMARK":
                     self.history.add(change_of(kind, event))
+                if kind == POD and event["object"].get("spec", {}).get("nodeName"):
+                    self.bound.add(event["object"]["metadata"]["name"])
         return True

@@ -52,7 +52,10 @@ class ProxyLoop:
 
 def reset(transport: asyncio.BaseTransport) -> None:
     """End a connection with RST."""
-    raw = transport.get_extra_info("socket")
+    try:
+        raw = transport.get_extra_info("socket")
+    except AttributeError:
+        return  # one of TLS that has ended knows nothing any more
     if raw is not None:
         with contextlib.suppress(OSError):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
