@@ -145,7 +145,7 @@ class _SchedulerRun:
 
     def run(self) -> int:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
-        gc.disable()  # until the first lists are in: see SchedulingLoop
+        gc.disable()  # until the loop runs, see there: what is made up to then stays
         for number in ENDING:
             signal.signal(number, self._on_signal)
         self._binder.start(self._outside.clusters)

@@ -183,12 +183,12 @@ class Cache:
             self._note(pod)
             self._put(pod, node_name, problem=problem)
             return True
+        if not known.is_assumed and is_same_version(known.pod.pod, pod.pod):
+            return False
         is_alike = pod.inherit(known.pod) and not (problem or known.problem) and _occupies_the_same(known.pod, pod)
         if known.is_assumed:
             if known.node_name != node_name:
                 _log.warning("Pod %s was assumed on %s but is bound to %s", pod, known.node_name, node_name)
-        elif is_same_version(known.pod.pod, pod.pod):
-            return False
         elif known.node_name != node_name:
             raise CacheCorruptedError(f"Pod {pod} is on {known.node_name}, but an update shows it on {node_name}")
         self._note(pod)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container
+from functools import partial
 
 from scheduler.cluster.bad_input import BadReason
 from scheduler.cluster.cache import Cache, is_same_version
@@ -27,16 +28,14 @@ class CatalogRouter:
         self._queue = queue
         self._changed = changed
 
-    def replaced(self, kind: str, listed: Iterable[CatalogObject | UnreadableObject], now_s: float) -> None:
-        """Take a whole list: what it lacks was deleted, the rest was added or changed."""
-        items = list(listed)
-        there = {_key(item) for item in items}
-        for known in list(self._state.catalog.all(CATALOG_KINDS[kind])):
-            if _key(known) not in there:
-                self.deleted(known, now_s)
-        self._unreadable.get(kind, {}).clear()
-        for item in items:
-            self.set(item, now_s)
+    def unlisted(self, kind: str, named: Container[object]) -> list[Callable[[float], None]]:
+        """Return what deletes each object whose (namespace, name) is not `named`, at a given time."""
+        known = self._state.catalog.all(CATALOG_KINDS[kind])
+        unreadable = self._unreadable.get(kind, {})
+        return [
+            *(partial(self.deleted, item) for item in known if _key(item) not in named),
+            *(partial(self._gone_unread, kind, key) for key in unreadable if key not in named),
+        ]
 
     def set(self, item: CatalogObject | UnreadableObject, now_s: float) -> None:
         """Add or change an object, or set it aside."""
@@ -74,6 +73,9 @@ class CatalogRouter:
         old = self._state.remove_object(CATALOG_KINDS[kind], namespace, name)
         if old is not None:
             self._tell(kind, Action.DELETE, shown or old, None, now_s)
+
+    def _gone_unread(self, kind: str, key: tuple[str, str], _now_s: float) -> None:
+        self._forget_unreadable(kind, key)
 
     def _forget_unreadable(self, kind: str, key: tuple[str, str]) -> None:
         if kind in self._unreadable:

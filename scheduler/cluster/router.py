@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import cast
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -62,37 +62,50 @@ class Router:
         self.catalog = CatalogRouter(cache, queue, object_changed)
         # Every Pod in the cache or the queue: namespace/name -> UID.
         self._uid_of: dict[str, str] = {}
+        # Of each list under way, the UIDs of Pods or the (namespace, name) of other objects that it has named.
+        self._named: dict[str, set[object]] = {}
 
     def uid_of(self, namespace: str, name: str) -> str | None:
         """Return the UID of the Pod of that name in the cache or the queue."""
         return self._uid_of.get(f"{namespace}/{name}")
 
     def replaced(self, kind: str, objects: Iterable[Object], now_s: float) -> None:
-        """Take a whole list, first or new: what it lacks was deleted, the rest was added or changed.
+        """Take a whole list, first or new: what it names was added or changed, what it lacks was deleted.
 
         Raises
         ------
         CacheCorruptedError
             As `Cache.add_pod`.
         """
-        if kind not in ("Node", "Pod"):
-            self.catalog.replaced(kind, cast("Iterable[CatalogObject | UnreadableObject]", objects), now_s)
-            return
-        listed = list(cast("Iterable[Pod | UnreadablePod | Node | UnreadableNode]", objects))
-        if kind == "Node":
-            names = {node.metadata.name for node in listed}
-            for node in self._cache.nodes():
-                if node.metadata.name not in names:
-                    self.changed(DELETED, node, now_s)
-            for name in self._cache.unreadable_nodes.keys() - names:
-                self._cache.remove_node(name)
-        else:
-            uids = {pod.metadata.uid for pod in listed}
-            for key, uid in list(self._uid_of.items()):
-                if uid not in uids:
-                    self._pod_gone(uid, key, now_s)
-        for item in listed:
+        self.listed(kind, objects, now_s)
+        for delete in self.unlisted(kind):
+            delete(now_s)
+
+    def listed(self, kind: str, objects: Iterable[Object], now_s: float, *, is_first: bool = True) -> None:
+        """Take a slice of a list, the first or one that follows; raises as `replaced`."""
+        named = self._named.setdefault(kind, set())
+        if is_first:
+            named.clear()
+        for item in objects:
+            named.add(item.metadata.uid if kind == "Pod" else (item.metadata.namespace, item.metadata.name))
             self.changed("MODIFIED", item, now_s)
+
+    def unlisted(self, kind: str) -> list[Callable[[float], None]]:
+        """Return, of a list that is complete, what deletes each object that it has not named, at a given time.
+
+        It is as of now: no other change to objects of the kind may come in between.
+        """
+        named = self._named.pop(kind, set())
+        if kind == "Pod":
+            return [partial(self._pod_gone, uid, key) for key, uid in self._uid_of.items() if uid not in named]
+        if kind == "Node":
+            nodes = (node for node in self._cache.nodes() if ("", node.metadata.name) not in named)
+            unreadable = (name for name in self._cache.unreadable_nodes if ("", name) not in named)
+            return [
+                *(partial(self.changed, DELETED, node) for node in nodes),
+                *(partial(self._node_deleted, name) for name in unreadable),
+            ]
+        return self.catalog.unlisted(kind, named)
 
     def ended(self, pods: Iterable[Pod | UnreadablePod], now_s: float) -> None:
         """Take Pods that had ended before anything of them was watched; one that is placed ends with its own event."""

@@ -30,7 +30,7 @@ _SETTINGS: Final = ReflectorSettings()
 
 
 class EndedPods:
-    """Hands one Replaced to `sink` in its own thread, and begins again until that has worked or it is stopped."""
+    """Hands one list in slices to `sink` in its own thread, and begins again until that has worked or it is stopped."""
 
     def __init__(
         self, transport: Transport, sink: Callable[[Replaced], None], settings: ReflectorSettings = _SETTINGS
@@ -60,8 +60,9 @@ class EndedPods:
                 log.warning("listing Pods that have ended: %s; trying again", error)
                 self._pause(error)
                 continue
-            if not self._stopped.is_set():
-                self._sink(Replaced(ENDED_PODS, pods))
+            for slice_ in Replaced.slices(ENDED_PODS, pods):
+                if not self._stopped.is_set():
+                    self._sink(slice_)
             return
 
     def _list(self, phase: str) -> list[Any]:

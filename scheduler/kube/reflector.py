@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import SystemRandom
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from scheduler.errors import VaneError
 from scheduler.kube.backoff import Backoff, BackoffSettings
@@ -80,7 +80,8 @@ class ReflectorSettings:
 class Reflector:
     """Lists one kind, then watches it, and tells `sink` in its own thread.
 
-    `sink` gets one Replaced after each complete list and one Changed per event; it must not block for long.
+    `sink` gets each list in slices as its pages come, so that no second picture is held beside the receiver's, and one
+    Changed per event. It may let the slices of a list wait, but nothing else.
     """
 
     def __init__(
@@ -152,9 +153,9 @@ class Reflector:
                 self._pause(0.0)
 
     def _list(self) -> None:
-        objects: list[Any] = []
         token = ""  # nosec B105 # where a list goes on, no secret
-        while True:
+        is_first = True
+        while not self._stopped.is_set():
             params = {**self.kind.params, "limit": str(self._settings.page_size)}
             if token:
                 params["continue"] = token
@@ -164,23 +165,20 @@ class Reflector:
                 if error.status != 410 or not token:
                     raise
                 # The pages took longer than etcd keeps their revision. As client-go: now all at once.
-                objects, body = [], self._transport.get(
-                    self.kind.path, self.kind.params, self._settings.list_timeout_s
-                )  # fmt: skip
+                is_first = True
+                body = self._transport.get(self.kind.path, self.kind.params, self._settings.list_timeout_s)
             page = self._reader.page(body)
-            objects += page.objects
+            self._recovered()
             token = page.next_token
+            for slice_ in Replaced.slices(self.kind.name, page.objects, is_first=is_first, is_last=not token):
+                if self._stopped.is_set():
+                    return
+                self._sink(slice_)
+            is_first = False
             if not token:
-                break
-        self._replaced(objects, page.resource_version)
-
-    def _replaced(self, objects: list[Any], resource_version: str) -> None:
-        if self._stopped.is_set():
-            return
-        self._recovered()
-        self._sink(Replaced(self.kind.name, objects))
-        self._resource_version = resource_version
-        self._malformed = 0
+                self._resource_version = page.resource_version
+                self._malformed = 0
+                return
 
     def _watch(self) -> None:
         if self._stopped.is_set():

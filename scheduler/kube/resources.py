@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from scheduler.model.catalog import CATALOG_KINDS, catalog_decoder
-from scheduler.model.objects import decode_node, decode_pod
+from scheduler.model.objects import Node, Pod, UnreadableNode, UnreadablePod, decode_node, decode_pod
+from scheduler.model.sharing import shared_node, shared_pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +27,18 @@ class ResourceKind:
     params: Mapping[str, str] = field(default_factory=dict)
 
 
+def _read_pod(raw: bytes | msgspec.Raw) -> Pod | UnreadablePod:
+    return shared_pod(decode_pod(raw))
+
+
+def _read_node(raw: bytes | msgspec.Raw) -> Node | UnreadableNode:
+    return shared_node(decode_node(raw))
+
+
 PODS = ResourceKind(
     name="Pod",
     path="/api/v1/pods",
-    decode=decode_pod,
+    decode=_read_pod,
     # As kube-scheduler: a Pod that ends arrives as DELETED, and finished ones cost no memory.
     params={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
 )
@@ -37,7 +46,7 @@ PODS = ResourceKind(
 NODES = ResourceKind(
     name="Node",
     path="/api/v1/nodes",
-    decode=decode_node,
+    decode=_read_node,
 )
 
 # Namespaced or not, they are listed over all namespaces.

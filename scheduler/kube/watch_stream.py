@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -18,13 +18,30 @@ log = logging.getLogger(__name__)
 
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
+SLICE: Final = 100
+"""Objects that the receiver takes in at once: some 10 ms for Pods."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A complete list: all objects there are. What the receiver holds beyond them has been deleted."""
+    """A list of all objects there are, or a slice of one; at the last, what no slice has named is deleted.
+
+    A list that breaks off is followed by one from the start (`is_first`); what it has brought until then is true.
+    """
 
     kind: str
     objects: list[Any]
+    is_first: bool = True
+    is_last: bool = True
+
+    @classmethod
+    def slices(
+        cls, kind: str, objects: list[Any], *, is_first: bool = True, is_last: bool = True
+    ) -> Iterator[Replaced]:
+        """Yield objects as slices of a list that begins or ends with them; one slice where there are none."""
+        for begin in range(0, max(len(objects), 1), SLICE):
+            end = begin + SLICE
+            yield cls(kind, objects[begin:end], is_first and begin == 0, is_last and end >= len(objects))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """GarbageCollection: full collections run while no Pod waits, so that no cycle stalls for one.
 
 A full collection goes through all objects that have come since the last freeze: tens of milliseconds where thousands of
-Pods are new. What is frozen is not looked at again; it is freed as ever when the last reference to it goes.
+Pods are new. What is frozen is not looked at again; it is freed as ever when the last reference to it goes. So the
+first lists are frozen as they come, and the collector runs beside them: where a kind may not be listed, they never end.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+_FROZEN_AT_ONCE: Final = 2_000
+"""Listed objects between two freezes: the collector goes through those of one at most, in a few milliseconds."""
 _QUIET_S: Final = 2.0
 _APART_S: Final = 60.0
 # The usual two for young objects; a full collection by itself only where no moment is quiet for very long.
@@ -25,16 +28,31 @@ def collect_and_freeze() -> None:
 class GarbageCollection:
     """Owned by the deciding thread."""
 
-    def __init__(self, collect: Callable[[], None] = collect_and_freeze) -> None:
+    def __init__(
+        self, collect: Callable[[], None] = collect_and_freeze, freeze: Callable[[], None] = gc.freeze
+    ) -> None:
         self._collect = collect
+        self._freeze = freeze
+        self._n_listed = 0
         self._settled_s = math.inf
         self._busy_s = -math.inf
         self._has_been_busy = False
 
-    def begin(self, now_s: float) -> None:
-        """Keep what the first lists brought out of the collector's way."""
+    def start(self) -> None:
+        """Let the collector run, and keep what has been imported out of its way."""
         gc.set_threshold(*_THRESHOLDS)
+        self._freeze()
         gc.enable()
+
+    def listed(self, n_objects: int) -> None:
+        """Keep what the first lists bring out of the collector's way; none of it is garbage yet."""
+        self._n_listed += n_objects
+        if math.isinf(self._settled_s) and self._n_listed >= _FROZEN_AT_ONCE:
+            self._n_listed = 0
+            self._freeze()
+
+    def begin(self, now_s: float) -> None:
+        """Collect for the first time: all lists are there."""
         self._settle(now_s)
 
     def busy(self, now_s: float) -> None:

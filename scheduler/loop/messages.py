@@ -6,8 +6,10 @@ A msgspec.Struct comes from the refresher process as it is.
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -17,6 +19,8 @@ from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.pages.query import PageQuery
 from scheduler.model.rules import RuleSet
 from scheduler.signals.answers import SignalAnswer
+
+SLICES_AHEAD: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,17 +119,27 @@ Message = (
 
 
 class Inbox:
-    """The one way into the deciding thread; `put` may be called from any thread."""
+    """The one way into the deciding thread; `put` may be called from any thread.
+
+    It blocks where more slices of lists wait than the deciding thread takes in at a few turns: a list is read no faster
+    than it is applied, all other messages wait for few of its slices, and few are in memory.
+    """
 
     def __init__(self) -> None:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._room = threading.Semaphore(SLICES_AHEAD)
 
     def put(self, message: Message) -> None:
+        if isinstance(message, Replaced):
+            self._room.acquire()
         self._messages.put(message)
 
     def take(self, timeout_s: float) -> Message | None:
         """Wait up to `timeout_s` seconds (0: not at all) for a message; None if none came."""
         try:
-            return self._messages.get(timeout_s > 0, timeout_s if timeout_s > 0 else None)
+            message = self._messages.get(timeout_s > 0, timeout_s if timeout_s > 0 else None)
         except queue.Empty:
             return None
+        if isinstance(message, Replaced):
+            self._room.release()
+        return message

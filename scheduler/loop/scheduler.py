@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from scheduler.cluster.router import Router
 from scheduler.kube.binder.messages import BindResult, EventsDropped, EvictResult, PatchResult, RequestsDone
 from scheduler.kube.election.roll_call import RollCall
-from scheduler.kube.ended_pods import ENDED_PODS
 from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.binding.cycle import BindingCycle
 from scheduler.loop.cycle import SchedulingCycle, World
 from scheduler.loop.failure import Guard
 from scheduler.loop.garbage import GarbageCollection
 from scheduler.loop.instructions import Instructions
+from scheduler.loop.lists import Lists
 from scheduler.loop.messages import (
     BinderSaid,
     Inbox,
@@ -90,7 +90,7 @@ class SchedulingLoop:
         self._publish_identity = publish_identity
         self._clock = clock
         self._ready = ready
-        self._synced: set[str] = set()
+        self._lists = Lists(parts.router, clock)
         self._stop: Stop | None = None
         self._deciding = False
         self._leading = not parts.lease
@@ -102,7 +102,7 @@ class SchedulingLoop:
     @property
     def has_synced(self) -> bool:
         """Whether a complete list of every kind that is watched has arrived."""
-        return self._synced >= self._parts.kinds
+        return self._lists.synced >= self._parts.kinds
 
     @property
     def has_drained(self) -> bool:
@@ -114,6 +114,7 @@ class SchedulingLoop:
 
         A bind that takes longer than 10 s to end is left to the next leader; so are all where we cannot go on.
         """
+        self._garbage.start()
         self._wait_until(lambda: self.has_synced)
         if self._stop is None:
             self._parts.cycle.follow()
@@ -142,7 +143,11 @@ class SchedulingLoop:
         """Change the world by one message: the only way in."""
         match message:
             case Changed() | Replaced():
-                self._watched(message)
+                if isinstance(message, Changed):
+                    self._parts.metrics.watch_events(message.kind, message.type).inc()
+                else:
+                    self._garbage.listed(len(message.objects))
+                self._lists.take(message)
             case BinderSaid():
                 self._binder_said(message)
             case SignalAnswered() | RulesLoaded() | RulesRefused():
@@ -158,18 +163,6 @@ class SchedulingLoop:
             case Stop():
                 self._stop = message
         self._announce_nodes()
-
-    def _watched(self, message: Changed | Replaced) -> None:
-        parts, now_s = self._parts, self._clock()
-        if isinstance(message, Changed):
-            parts.metrics.watch_events(message.kind, message.type).inc()
-            parts.router.changed(message.type, message.object, now_s)
-        else:
-            if message.kind == ENDED_PODS:
-                parts.router.ended(message.objects, now_s)
-            else:
-                parts.router.replaced(message.kind, message.objects, now_s)
-            self._synced.add(message.kind)
 
     def _refresher_said(self, message: SignalAnswered | RulesLoaded | RulesRefused) -> None:
         verdicts, now_s = self._parts.verdicts, self._clock()
@@ -197,13 +190,14 @@ class SchedulingLoop:
             self._publish_identity(identity)
 
     def _apply_waiting(self, patience_s: float) -> None:
-        """Wait for one message as long as nothing else is due, then apply all that are there."""
-        message = self._inbox.take(patience_s)
+        """Wait for one message as long as nothing else is due, then apply all that are there, of lists one slice."""
+        self._lists.go_on()
+        message = self._inbox.take(0.0 if self._lists.is_ending else patience_s)
         for _ in range(_MESSAGES_AT_ONCE):
             if message is None:
                 return
             self.apply(message)
-            if self._stop is not None:
+            if self._stop is not None or isinstance(message, Replaced):
                 return
             message = self._inbox.take(0.0)
 

@@ -25,13 +25,12 @@ class ImageColumns:
 
     def __init__(self) -> None:
         self._images: dict[str, _Image] = {}
-        self._names_of: dict[int, set[str]] = {}
+        self._names_of: dict[int, tuple[str, ...]] = {}
 
     def set_row(self, row: int, images: list[ContainerImage]) -> None:
         """Replace the images of one node."""
         sizes = {name: image.size_bytes for image in reversed(images) for name in image.names or []}
-        before = self._names_of.pop(row, set())
-        for name in before - sizes.keys():
+        for name in set(self._names_of.pop(row, ())) - sizes.keys():
             image = self._images[name]
             image.rows.discard(row)
             image.column = None
@@ -43,7 +42,7 @@ class ImageColumns:
                 image.rows.add(row)
                 image.column = None
         if sizes:
-            self._names_of[row] = set(sizes)
+            self._names_of[row] = tuple(sizes)
 
     def find(self, name: str) -> tuple[int, IntArray] | None:
         """Return (size in bytes, int64 rows that hold it, ascending), None for an image that no node holds."""

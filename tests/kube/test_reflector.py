@@ -15,7 +15,7 @@ from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.resources import NODES, PODS, ResourceKind
 from scheduler.kube.transport import Transport
-from scheduler.kube.watch_stream import Changed, Replaced
+from scheduler.kube.watch_stream import SLICE, Changed, Replaced
 from scheduler.model.objects import UnreadableNode, UnreadablePod
 from tests.kube.conftest import connection_to
 from tests.kube.fake_api import (
@@ -43,7 +43,7 @@ PATH = PODS.path
 
 
 class Inbox:
-    """What the deciding thread would hold: the last list plus the changes."""
+    """What the deciding thread would get: lists, put together from their slices, and changes."""
 
     def __init__(self) -> None:
         self.messages: list[Replaced | Changed] = []
@@ -53,7 +53,13 @@ class Inbox:
 
     @property
     def lists(self) -> list[list[str]]:
-        return [[one.metadata.name for one in message.objects] for message in self._of(Replaced)]
+        complete: list[list[str]] = []
+        names: list[str] = []
+        for slice_ in self._of(Replaced):
+            names = [] if slice_.is_first else names
+            names += [one.metadata.name for one in slice_.objects]
+            complete += [names] if slice_.is_last else []
+        return complete
 
     @property
     def changes(self) -> list[tuple[str, str]]:
@@ -124,11 +130,31 @@ def test_lists_in_pages_and_watches_from_there(server: FakeApi, start: Start) ->
     assert watch["fieldSelector"] == "status.phase!=Succeeded,status.phase!=Failed"
 
 
-def test_nothing_is_handed_over_before_the_list_is_complete(server: FakeApi, start: Start) -> None:
-    server.script("GET", PATH, replies(200, pod_list(pod("a"), token="more")), hangs)
+def test_pages_come_as_they_are_read_and_a_list_that_breaks_off_begins_anew(server: FakeApi, start: Start) -> None:
+    server.script(
+        "GET",
+        PATH,
+        replies(200, pod_list(pod("a"), version=7, token="more")),
+        resets,
+        replies(200, pod_list(pod("b"), version=8, token="more")),
+        replies(200, pod_list(version=8)),
+    )
+    server.script("WATCH", PATH, streams(then="hang"))
     _, inbox = start()
-    wait_until(lambda: len(lists(server)) >= 2)
-    assert inbox.messages == []
+    wait_until(lambda: watches(server))
+    slices = [message for message in inbox.messages if isinstance(message, Replaced)]
+    assert [(one.is_first, one.is_last) for one in slices] == [(True, False), (True, False), (False, True)]
+    assert inbox.lists == [["b"]]
+
+
+def test_a_page_is_handed_over_in_slices(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, replies(200, pod_list(*(pod(f"p{i}") for i in range(2 * SLICE + 1)), version=7)))
+    server.script("WATCH", PATH, streams(then="hang"))
+    _, inbox = start()
+    wait_until(lambda: inbox.lists)
+    slices = [message for message in inbox.messages if isinstance(message, Replaced)]
+    marks = [(len(one.objects), one.is_first, one.is_last) for one in slices]
+    assert marks == [(SLICE, True, False), (SLICE, False, False), (1, False, True)]
 
 
 def test_resumes_at_the_last_event_or_bookmark(server: FakeApi, start: Start) -> None:

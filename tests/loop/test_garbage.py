@@ -1,8 +1,16 @@
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
+from scheduler.kube.watch_stream import Replaced
 from scheduler.loop.garbage import GarbageCollection
+from scheduler.loop.messages import PageAsked, Stop
+from scheduler.loop.pages.pages import HealthQuery
+from tests.builders import make_node
+from tests.loop.harness import Harness
 
 
 class Counted:
@@ -36,3 +44,38 @@ def test_it_collects_while_nothing_waits(busy_s: list[float], idle_s: float, *, 
     collecting.idle(idle_s + 0.1)
 
     assert collect.n == 1 + collects
+
+
+def test_the_first_lists_are_frozen_as_they_come() -> None:
+    collect, freeze = Counted(), Counted()
+    collecting = GarbageCollection(collect, freeze)
+    collecting.start()
+    assert freeze.n == 1, "what has been imported"
+    for _ in range(100):
+        collecting.listed(100)
+    assert (collect.n, freeze.n) == (0, 6)
+
+    collecting.begin(0.0)
+    for _ in range(100):
+        collecting.listed(100)
+    assert (collect.n, freeze.n) == (1, 6), "later lists may leave garbage"
+
+
+def test_the_collector_runs_while_a_kind_cannot_be_listed(restored_collector: None) -> None:
+    harness = Harness()
+    seen: list[bool] = []
+    harness.inbox.put(Replaced("Node", [make_node("a")]))  # Pods never come
+    harness.inbox.put(PageAsked(HealthQuery("livez"), lambda _: seen.append(gc.isenabled())))
+    harness.inbox.put(Stop(1, "enough"))
+    gc.disable()
+    harness.loop.run()
+    assert seen == [True]
+
+
+@pytest.fixture
+def restored_collector() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.enable()
+    gc.set_threshold(*thresholds)

@@ -7,6 +7,7 @@ sent on when the answer comes. So nothing blocks, and Pods wait independently of
 from __future__ import annotations
 
 import logging
+from functools import partial
 
 from scheduler.cluster.cache import Cache
 from scheduler.cluster.changes import pod_deleted
@@ -22,7 +23,6 @@ from scheduler.loop.binding.preparations import Preparations
 from scheduler.loop.binding.waiting_pods import WaitingPods
 from scheduler.loop.failure import FailureHandler, pod_ref
 from scheduler.loop.instructions import Instructions
-from scheduler.loop.messages import Settle
 from scheduler.loop.ports import Binder, Clock
 from scheduler.metrics import Metrics
 from scheduler.model.catalog import ObjectKey
@@ -82,14 +82,14 @@ class BindingCycle:
 
     def begin(self, attempt: Attempt, decision: Decision) -> None:
         """Assume the Pod on its node and start its walk; its entity stays in flight until that ends."""
-        flight = Flight(Placement(attempt, decision.node_name, decision.states))
-        flight.steps = self._walk(flight)
-        flight.settle = self._settle(flight)
         try:
             self._cache.assume(attempt.pod, decision.node_name)
         except InvalidObjectError as error:
             self._failure.failed(attempt, str(error), self._clock())
             return
+        flight = Flight(Placement(attempt, decision.node_name, decision.states))
+        flight.steps = self._walk(flight)
+        flight.settle = partial(self._settled, attempt)
         self._flights[attempt.pod.uid] = flight
         self._go_on(flight)
 
@@ -229,18 +229,18 @@ class BindingCycle:
         else:
             self._go_on(flight, refusal)
 
-    def _settle(self, flight: Flight) -> Settle:
-        """Return what sends a walk on with its answer, unless it has been given up meanwhile."""
+    def _settled(self, attempt: Attempt, answer: object, error: Exception | None) -> None:
+        """Send a walk on with its answer, unless it has been given up meanwhile.
 
-        def settle(answer: object, error: Exception | None) -> None:
-            if self._flights.get(flight.placement.pod.uid) is not flight:
-                return
-            if error is None:
-                self._go_on(flight, answer)
-            else:
-                self._end(flight, error)
-
-        return settle
+        By its attempt, not by its flight: that would hold itself, and is never freed where `gc.freeze` finds it alive.
+        """
+        flight = self._flights.get(attempt.pod.uid)
+        if flight is None or flight.placement.attempt is not attempt:
+            return
+        if error is None:
+            self._go_on(flight, answer)
+        else:
+            self._end(flight, error)
 
     # -- moving on and ending -------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,9 @@ import pytest
 from scheduler.framework.instructions import Instruction, Notify, PatchPod, Receiver
 from scheduler.framework.plugin import PostBindPlugin, PreBindPlugin
 from scheduler.framework.status import Status
+from scheduler.kube.binder.messages import Outcome
 from scheduler.kube.election.roll_call import ROLL_CALL_LIFE_S, RollCall
+from scheduler.loop.attempt import Flight
 from scheduler.loop.messages import Led, PermitCall, PermitCalled
 from scheduler.model.pods import PodInfo
 from tests.builders import make_node, make_pod
@@ -72,6 +75,28 @@ def test_each_point_is_called_in_order_with_its_state_and_node(world: World) -> 
     assert (score["state"], score["n_rows"]) == ("score state of web", 2)
     assert [patch.annotations for patch in world.harness.binder.patches] == [{"every-point-postbind": "best"}]
     assert world.harness.world.queue.counts() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+
+
+@pytest.mark.parametrize("outcome", ["bound", "failed", "deleted"])
+def test_what_was_known_of_the_way_is_freed_at_its_end_without_a_collection(outcome: Outcome) -> None:
+    """A collection never looks at what was alive when its neighbours were frozen."""
+    gc.collect()
+    gc.disable()
+    try:
+        harness = Harness()
+        harness.list_nodes(make_node("a", cpu="4", memory="8Gi", pods=10))
+        harness.list_pods()
+        harness.see(make_pod("web", uid="uid-1", cpu="1"))
+        harness.run(1)
+        assert n_flights() == 1
+        harness.settle(outcome)
+        assert n_flights() == 0
+    finally:
+        gc.enable()
+
+
+def n_flights() -> int:
+    return sum(isinstance(one, Flight) for one in gc.get_objects())
 
 
 def test_postfilter_is_called_where_no_node_is_feasible_and_ends_the_message(world: World) -> None:
