@@ -17,7 +17,7 @@ from scheduler.app.wire import (
     Begin,
     CallPermit,
     FromRefresher,
-    Identity,
+    Nodes,
     Notification,
     Reply,
     Rules,
@@ -37,7 +37,7 @@ from scheduler.loop.messages import (
     SignalAnswered,
 )
 from scheduler.metrics import Metrics
-from scheduler.model.identity import NodeIdentity
+from scheduler.model.identity import KnownNodes, NodeChanges
 from scheduler.model.rules import RuleSet
 from scheduler.serve.cloud_event import Event
 
@@ -64,7 +64,9 @@ class RefresherLink:
         self._inbox = inbox
         self._failed = failed
         self._metrics = metrics
-        self._identity: NodeIdentity | None = None
+        self._nodes = KnownNodes()
+        # What a new process is told and what follows must come in order: two threads tell it.
+        self._telling = threading.Lock()
         self._wire: Wire[ToRefresher, FromRefresher] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._has_served = False
@@ -77,11 +79,12 @@ class RefresherLink:
         self._launch()
         threading.Thread(target=self._keep_alive, name="refresher-keeper", daemon=True).start()
 
-    def publish_identity(self, identity: NodeIdentity) -> None:
-        """Tell the resolver which nodes there are; never blocks."""
-        self._identity = identity
-        if self._wire is not None:
-            self._wire.send(Identity(identity))
+    def publish_nodes(self, changes: NodeChanges) -> None:
+        """Tell the resolver which nodes have come, gone or changed their names; never blocks for long."""
+        with self._telling:
+            self._nodes.apply(changes)
+            if self._wire is not None:
+                self._wire.send(Nodes(changes))
 
     def notify(self, notify: Notify) -> None:
         """Have a plugin's event delivered; never blocks.
@@ -130,9 +133,11 @@ class RefresherLink:
         )
         wire.start()
         wire.send(Begin(pickle.dumps(self._start), self._rules))
-        if self._identity is not None:
-            wire.send(Identity(self._identity))
-        self._wire = wire
+        with self._telling:
+            known = self._nodes.all()
+            if known.generation:
+                wire.send(Nodes(known))
+            self._wire = wire
 
     def _receive(self, message: FromRefresher) -> None:
         match message:

@@ -23,7 +23,7 @@ from scheduler.app.prometheus_servers import make_servers, server_names
 from scheduler.app.wire import (
     Begin,
     FromRefresher,
-    Identity,
+    Nodes,
     Notification,
     Reply,
     Rules,
@@ -35,6 +35,7 @@ from scheduler.app.wire import (
 from scheduler.errors import ConfigError
 from scheduler.loop.messages import RulesRefused, SignalAnswered
 from scheduler.metrics import Metrics
+from scheduler.model.identity import KnownNodes
 from scheduler.model.rules import RuleSet
 from scheduler.serve.access import Reviews
 from scheduler.serve.http import PageServer
@@ -57,6 +58,7 @@ class RefresherProcess:
     def __init__(self, start: Start, rules: RuleSet, wire: Wire[FromRefresher, ToRefresher]) -> None:
         settings = self._settings = start.settings
         self._wire = wire
+        self._nodes = KnownNodes()
         self._metrics = Metrics(CollectorRegistry())
         self._refresher = make_servers(
             settings.prometheus, lambda answer: wire.send(SignalAnswered(answer)), CountingRefresher(self._metrics)
@@ -91,8 +93,9 @@ class RefresherProcess:
 
     def receive(self, message: ToRefresher) -> None:
         match message:
-            case Identity() if self._refresher is not None:
-                self._refresher.set_identity(message.identity)
+            case Nodes() if self._refresher is not None:
+                self._nodes.apply(message.changes)
+                self._refresher.set_identity(self._nodes.identity())
             case Reply():
                 self._deciding.replied(message)
             case Notification():

@@ -245,7 +245,7 @@ class _SchedulerRun:
         )
         # The times that Pods carry are of wall clocks.
         unix_clock = time.time  # noqa: TID251
-        announce, lead = refresher.publish_identity, self._stand_for_election
+        announce, lead = refresher.publish_nodes, self._stand_for_election
         return SchedulingLoop(self._inbox, parts, announce, clock, lead, unix_clock)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from scheduler.loop.messages import PermitCall, RulesRefused, SignalAnswered
-from scheduler.model.identity import NodeIdentity
+from scheduler.model.identity import NodeChanges
 from scheduler.model.rules import RuleSet
 from scheduler.serve.cloud_event import Event
 from scheduler.serve.pages import AnyQuery
@@ -48,10 +48,10 @@ class Begin(msgspec.Struct, frozen=True, tag=True):
     rules: RuleSet
 
 
-class Identity(msgspec.Struct, frozen=True, tag=True):
-    """To the refresher: the nodes as they are now."""
+class Nodes(msgspec.Struct, frozen=True, tag=True):
+    """To the refresher: which nodes have come, gone or changed their names since the last time; at first, all."""
 
-    identity: NodeIdentity
+    changes: NodeChanges
 
 
 class Reply(msgspec.Struct, frozen=True, tag=True):
@@ -96,7 +96,7 @@ class Serving(msgspec.Struct, frozen=True, tag=True):
     problem: str = ""
 
 
-ToRefresher = Begin | Identity | Reply | Notification
+ToRefresher = Begin | Nodes | Reply | Notification
 FromRefresher = SignalAnswered | Rules | RulesRefused | AskPage | CallPermit | Serving
 """What has no class here goes on into the inbox as it is."""
 

@@ -19,7 +19,7 @@ from scheduler.cluster.changes import bound_to
 from scheduler.cluster.nominator import Nominator
 from scheduler.errors import CacheCorruptedError, InvalidObjectError
 from scheduler.model.catalog import CatalogObject
-from scheduler.model.identity import NodeIdentity
+from scheduler.model.identity import NodeChanges, NodeIdentity, NodeNames
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.signals import SignalTable
@@ -57,8 +57,10 @@ class Cache:
         self.unreadable_objects: dict[str, dict[tuple[str, str], str]] = {}
         self._pods: dict[str, CachedPod] = {}
         self._n_assumed = 0
-        self._identity_generation = 0
-        self._is_identity_stale = True
+        # Nodes that have come, gone or changed their names since `name_changes`, and what that has told so far.
+        self._renamed: set[str] = set()
+        self._known_names: dict[str, None] = {}
+        self._names_generation = 0
 
     # -- nodes ----------------------------------------------------------------------------------------------
 
@@ -90,8 +92,8 @@ class Cache:
             if (reason, what) not in told:
                 self.bad_input.note("Node", name, reason, what)
         self.unreadable_nodes.pop(name, None)
-        if old is None or _names(old) != _names(node):
-            self._is_identity_stale = True
+        if old is None or NodeNames.of(old) != NodeNames.of(node):
+            self._renamed.add(name)
         return old
 
     def _told_of(self, name: str) -> list[tuple[BadReason, str]]:
@@ -118,16 +120,26 @@ class Cache:
         old = self.node(name)
         if old is not None:
             self.state.remove_node(name)
-            self._is_identity_stale = True
+            self._renamed.add(name)
         return old
 
-    def identity(self) -> NodeIdentity | None:
-        """Return the names of all nodes if any changed since the last call, else None."""
-        if not self._is_identity_stale:
+    def name_changes(self) -> NodeChanges | None:
+        """Return by which names nodes are known, as far as that has changed since the last call, else None."""
+        if not self._renamed and self._names_generation:
             return None
-        self._is_identity_stale = False
-        self._identity_generation += 1
-        return NodeIdentity.of(self._identity_generation, self.nodes())
+        self._names_generation += 1
+        renamed = [(name, self.node(name)) for name in sorted(self._renamed)]
+        self._renamed.clear()
+        gone = tuple(name for name, node in renamed if node is None)
+        named = tuple(NodeNames.of(node) for _, node in renamed if node is not None)
+        for name in gone:
+            self._known_names.pop(name, None)
+        self._known_names.update((node.name, None) for node in named)
+        return NodeChanges(self._names_generation, named, gone)
+
+    def identity(self) -> NodeIdentity:
+        """Return the names of the nodes that `name_changes` has told of, in order, without aliases."""
+        return NodeIdentity(self._names_generation, tuple(sorted(self._known_names)))
 
     # -- Pods -----------------------------------------------------------------------------------------------
 
@@ -271,10 +283,6 @@ def is_same_version(old: Node | Pod | CatalogObject, new: Node | Pod | CatalogOb
         after.uid,
         after.resource_version,
     )
-
-
-def _names(node: Node) -> dict[str, int]:
-    return NodeIdentity.of(0, [node]).aliases
 
 
 def _occupies_the_same(old: PodInfo, new: PodInfo) -> bool:

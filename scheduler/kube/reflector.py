@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import SystemRandom
 from typing import Literal, Protocol
@@ -49,6 +49,10 @@ _SHORT_WATCH_S = 1.0
 
 _MALFORMED_BEFORE_LIST = 3
 """So many unreadable streams in a row at one place, and the list is asked for: the watch may never get past it."""
+
+
+_EXPIRED_BEFORE_ALL = 2
+"""So many times in a row the pages of a list may expire before all of it is asked for at once."""
 
 
 class _EndedAtOnceError(TransportError):
@@ -153,20 +157,21 @@ class Reflector:
                 self._pause(0.0)
 
     def _list(self) -> None:
-        token = ""  # nosec B105 # where a list goes on, no secret
-        is_first = True
+        pages = {**self.kind.params, "limit": str(self._settings.page_size)}
+        token, n_expired = "", 0  # nosec B105 # where a list goes on, no secret
         while not self._stopped.is_set():
-            params = {**self.kind.params, "limit": str(self._settings.page_size)}
-            if token:
-                params["continue"] = token
+            is_first = not token
             try:
-                body = self._transport.get(self.kind.path, params, self._settings.list_timeout_s)
+                body = self._get({**pages, "continue": token} if token else pages)
             except ApiError as error:
                 if error.status != 410 or not token:
                     raise
-                # The pages took longer than etcd keeps their revision. As client-go: now all at once.
-                is_first = True
-                body = self._transport.get(self.kind.path, self.kind.params, self._settings.list_timeout_s)
+                # The pages took longer than etcd keeps their revision. client-go asks for all at once, which takes the
+                # memory of the whole list; that is for where pages don't work.
+                token, n_expired = "", n_expired + 1  # nosec B105 # as above
+                if n_expired < _EXPIRED_BEFORE_ALL:
+                    continue
+                is_first, body = True, self._get(self.kind.params)
             page = self._reader.page(body)
             self._recovered()
             token = page.next_token
@@ -174,11 +179,13 @@ class Reflector:
                 if self._stopped.is_set():
                     return
                 self._sink(slice_)
-            is_first = False
             if not token:
                 self._resource_version = page.resource_version
                 self._malformed = 0
                 return
+
+    def _get(self, params: Mapping[str, str]) -> bytes:
+        return self._transport.get(self.kind.path, params, self._settings.list_timeout_s)
 
     def _watch(self) -> None:
         if self._stopped.is_set():

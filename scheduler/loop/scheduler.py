@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ from scheduler.loop.pages.query import LoopStage
 from scheduler.loop.ports import Clock
 from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.metrics import Metrics
-from scheduler.model.identity import NodeIdentity
+from scheduler.model.identity import NodeChanges
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,10 @@ _IDLE_S = 0.5
 _DRAIN_S = 10.0
 _LOOK_AFTER_S = 1.0
 _CLOCK_STEP_S = 0.5
+# Of many nodes that come one after the other the refresher makes its table of names anew for each time it is told.
+_ANNOUNCE_EVERY_S = 0.5
+# Slow decisions in between must not draw out a list until its pages have expired, after some five minutes.
+_LISTS_AT_ONCE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +85,15 @@ class SchedulingLoop:
         self,
         inbox: Inbox,
         parts: Parts,
-        publish_identity: Callable[[NodeIdentity], None],
+        publish_nodes: Callable[[NodeChanges], None],
         clock: Clock,
         ready: Callable[[], None] = lambda: None,
         unix_clock: Callable[[], float] | None = None,
     ) -> None:
         self._inbox = inbox
         self._parts = parts
-        self._publish_identity = publish_identity
+        self._publish_nodes = publish_nodes
+        self._announced_s = -math.inf
         self._clock = clock
         self._ready = ready
         self._lists = Lists(parts.router, clock)
@@ -162,7 +168,6 @@ class SchedulingLoop:
                 message.settle(message.answer, message.error)
             case Stop():
                 self._stop = message
-        self._announce_nodes()
 
     def _refresher_said(self, message: SignalAnswered | RulesLoaded | RulesRefused) -> None:
         verdicts, now_s = self._parts.verdicts, self._clock()
@@ -183,21 +188,27 @@ class SchedulingLoop:
         else:
             asked.reply(answer)
 
-    def _announce_nodes(self) -> None:
-        identity = self._parts.world.cache.identity() if self.has_synced else None
-        if identity is not None:
-            self._parts.world.signals.add_identity(identity)
-            self._publish_identity(identity)
+    def announce_nodes(self) -> None:
+        """Tell by which names nodes are known, as far as that has changed."""
+        cache = self._parts.world.cache
+        changes = cache.name_changes() if self.has_synced else None
+        if changes is not None:
+            self._announced_s = self._clock()
+            self._parts.world.signals.add_identity(cache.identity())
+            self._publish_nodes(changes)
 
     def _apply_waiting(self, patience_s: float) -> None:
-        """Wait for one message as long as nothing else is due, then apply all that are there, of lists one slice."""
+        """Wait for one message as long as nothing else is due, then apply all that are there, of lists a few slices."""
         self._lists.go_on()
+        if self._clock() - self._announced_s >= _ANNOUNCE_EVERY_S:
+            self.announce_nodes()
         message = self._inbox.take(0.0 if self._lists.is_ending else patience_s)
+        ends_s = self._clock() + _LISTS_AT_ONCE_S
         for _ in range(_MESSAGES_AT_ONCE):
             if message is None:
                 return
             self.apply(message)
-            if self._stop is not None or isinstance(message, Replaced):
+            if self._stop is not None or (isinstance(message, Replaced) and self._clock() >= ends_s):
                 return
             message = self._inbox.take(0.0)
 

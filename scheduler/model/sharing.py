@@ -62,7 +62,10 @@ class SharedParts:
         """Return a part that is equal, down to the order of its keys; `kind` tells those of different types apart."""
         if not part:
             return part
-        written = _encode(part)
+        try:
+            written = _encode(part)
+        except (OverflowError, ValueError, msgspec.MsgspecError):  # a number beyond all that JSON's readers take
+            return part
         key = hashlib.blake2b(written, digest_size=_DIGEST_BYTES, person=kind.encode()).digest()
         return self._first(key, part, len(written))
 

@@ -17,6 +17,7 @@ import numpy as np
 from scheduler.cluster.cache import Cache
 from scheduler.loop.rule_updates.verdicts import learn
 from scheduler.model.arrays import BoolArray, FloatArray
+from scheduler.model.identity import NodeIdentity
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import RuleSet
 from scheduler.model.signals import SignalColumn
@@ -136,9 +137,7 @@ class ClusterUnderTest:
         self._at(n_asked * asker.signal.interval_s, _SIGNALS, functools.partial(self._ask, asker, n_asked + 1))
 
     def _identify(self) -> NodeResolver:
-        identity = self._cache.identity()
-        if identity is None:
-            raise ValueError("a test without nodes")
+        identity = NodeIdentity.of(1, self._cache.nodes())
         self._store.add_identity(identity)
         return NodeResolver(identity)
 

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.cluster.cache import Cache
 from scheduler.errors import CacheCorruptedError, InvalidObjectError, StaleSnapshotError
+from scheduler.model.identity import NodeChanges, NodeIdentity, NodeNames
 from tests.builders import NO_SIGNALS, make_node, make_pod
 from tests.cluster.worlds import CountingIndex, assert_recount_agrees, assert_shows, is_assumed, node_version, versioned
 
@@ -244,21 +245,22 @@ def test_a_node_with_an_impossible_quantity_is_set_aside(caplog: pytest.LogCaptu
     assert_recount_agrees(cache)
 
 
-def test_identity_is_published_only_when_a_name_changed() -> None:
+def test_of_names_only_what_changed_is_told() -> None:
     cache = make_cache()
-    first = cache.identity()
-    assert first is not None
-    assert first.names == ("n1", "n2")
-    assert cache.identity() is None
+    assert cache.name_changes() == NodeChanges(1, (NodeNames("n1", ("n1",)), NodeNames("n2", ("n2",))))
+    assert cache.identity() == NodeIdentity(1, ("n1", "n2"))
+    assert cache.name_changes() is None
     cache.set_node(make_node("n1", cpu="8", labels={"zone": "a"}))
-    assert cache.identity() is None
+    assert cache.name_changes() is None
     cache.set_node(make_node("n1", labels={"kubernetes.io/hostname": "host-1"}))
-    renamed = cache.identity()
-    assert renamed is not None
-    assert renamed.generation > first.generation
-    assert "host-1" in renamed.aliases
+    cache.set_node(make_node("n0"))
+    cache.set_node(make_node("brief"))
+    cache.remove_node("brief")
     cache.remove_node("n2")
-    assert cache.identity() is not None
+    assert cache.name_changes() == NodeChanges(
+        2, (NodeNames("n0", ("n0",)), NodeNames("n1", ("host-1",))), gone=("brief", "n2")
+    )
+    assert cache.identity() == NodeIdentity(2, ("n0", "n1"))
 
 
 def test_a_snapshot_ends_with_the_next_change() -> None:

@@ -201,19 +201,20 @@ def test_never_lists_in_a_tight_loop(server: FakeApi, start: Start) -> None:
     assert all(pause_s >= least_s for pause_s, least_s in zip(pauses_s, (0.2, 0.4, 0.8), strict=False))
 
 
-def test_410_while_paging_asks_for_everything_at_once(server: FakeApi, start: Start) -> None:
+def test_410_while_paging_begins_anew_and_the_second_asks_for_everything_at_once(server: FakeApi, start: Start) -> None:
+    expired = replies(410, status(410, "Expired", "the provided continue parameter is too old"))
+    page = replies(200, pod_list(pod("gone"), token="old"))
     server.script(
         "GET",
         PATH,
-        replies(200, pod_list(pod("gone"), token="old")),
-        replies(410, status(410, "Expired", "the provided continue parameter is too old")),
+        *(page, expired, page, expired),
         replies(200, pod_list(pod("a"), pod("b"), pod("c"), version=9)),
     )
     server.script("WATCH", PATH, streams(then="hang"))
     _, inbox = start()
     wait_until(lambda: inbox.lists)
     assert inbox.lists == [["a", "b", "c"]]
-    assert "limit" not in lists(server)[2]
+    assert ["limit" in query for query in lists(server)] == [True] * 4 + [False]
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ from scheduler.loop.record_ring import RecordRing
 from scheduler.loop.rule_updates.verdicts import Verdicts
 from scheduler.loop.scheduler import Parts, SchedulingLoop
 from scheduler.metrics import Metrics
-from scheduler.model.identity import NodeIdentity
+from scheduler.model.identity import KnownNodes, NodeIdentity
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
 from scheduler.plugins import default_chain
@@ -104,7 +104,7 @@ class Harness:
         self.seconds_per_look = 0.0
         self.binder = RecordingBinder()
         self.inbox = Inbox()
-        self.identities: list[NodeIdentity] = []
+        self.nodes = KnownNodes()
         self.page_faults: list[str] = []
         metrics = self.metrics = Metrics(CollectorRegistry())
         chain = [enabled for enabled in default_chain() if enabled.plugin.name not in without]
@@ -142,7 +142,7 @@ class Harness:
 
     def loop_with(self, clock: Callable[[], float]) -> SchedulingLoop:
         """Return a loop over the same world that reads another clock."""
-        return SchedulingLoop(self.inbox, self.parts, self.identities.append, clock)
+        return SchedulingLoop(self.inbox, self.parts, self.nodes.apply, clock)
 
     def clock(self) -> float:
         self.now_s += self.seconds_per_look
@@ -185,13 +185,18 @@ class Harness:
         patches, self.binder.patches = self.binder.patches, []
         self.loop.apply(BinderSaid([PatchResult(number=patch.number, outcome=outcome) for patch in patches]))
 
+    def identity(self) -> NodeIdentity:
+        """Return what the loop has told of the nodes, after it has told what is new."""
+        self.loop.announce_nodes()
+        return self.nodes.identity()
+
     def load_rules(self, text: str, generation: int = 1) -> None:
         self.loop.apply(RulesLoaded(parse_rule_files({"rules.yaml": text.encode()}, generation)))
 
     def answer(self, signal: str, values: Mapping[str, float], unix_s: float = math.nan) -> None:
         """Have Prometheus answer a signal by node, evaluated now, at `unix_s`; nodes not named have no sample."""
         rules = self.world.signals.rules
-        identity = self.identities[-1]
+        identity = self.identity()
         column = np.array([values.get(name, np.nan) for name in identity.names])
         self.loop.apply(
             SignalAnswered(

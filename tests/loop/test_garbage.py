@@ -65,7 +65,9 @@ def test_the_collector_runs_while_a_kind_cannot_be_listed(restored_collector: No
     harness = Harness()
     seen: list[bool] = []
     harness.inbox.put(Replaced("Node", [make_node("a")]))  # Pods never come
-    harness.inbox.put(PageAsked(HealthQuery("livez"), lambda _: seen.append(gc.isenabled())))
+    harness.inbox.put(
+        PageAsked(HealthQuery("livez"), lambda _: seen.append(gc.isenabled()), harness.page_faults.append)
+    )
     harness.inbox.put(Stop(1, "enough"))
     gc.disable()
     harness.loop.run()

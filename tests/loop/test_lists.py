@@ -95,16 +95,19 @@ def test_pods_are_decided_and_pages_answered_between_the_slices_of_a_list() -> N
     def feed() -> None:
         for slice_ in Replaced.slices("Pod", pods):
             harness.inbox.put(slice_)
-            harness.inbox.put(PageAsked(HealthQuery("livez"), lambda _: at_page.append(n_placed())))
+            harness.inbox.put(
+                PageAsked(HealthQuery("livez"), lambda _: at_page.append(n_placed()), harness.page_faults.append)
+            )
         harness.inbox.put(Stop(1, "enough"))
 
     harness.binder.on_bind = lambda: at_bind.append(n_placed())
+    harness.seconds_per_look = 0.02
     feeder = threading.Thread(target=feed)
     feeder.start()
     harness.loop.run()
     feeder.join()
     assert len(at_bind) == len(waiting)
-    assert at_bind[0] <= SLICE
+    assert at_bind[0] <= 2 * SLICE
     assert at_bind[-1] < n_listed, "the list was not there yet"
     steps = [after - before for before, after in pairwise(at_page)]
     assert max(steps) <= (SLICES_AHEAD + 1) * SLICE

@@ -111,6 +111,11 @@ def test_equal_texts_of_different_parts_stay_apart() -> None:
     assert list(parts.part("labels", other_order)) == ["b", "a"]
 
 
+def test_a_part_that_cannot_be_written_stays_its_own() -> None:
+    amounts = {"cpu": 2**80}
+    assert SharedParts().part("amounts", amounts) is amounts
+
+
 def test_parts_that_nobody_brings_any_more_are_forgotten() -> None:
     parts = SharedParts(limit_bytes=10_000)
     often = {"app": "often"}

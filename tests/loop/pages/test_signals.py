@@ -165,7 +165,7 @@ def keyed() -> Harness:
 
 def measure(harness: Harness, name: str, *samples: tuple[dict[str, str], str]) -> None:
     """Have Prometheus answer a signal with two keys."""
-    rules, identity = harness.world.signals.rules, harness.identities[-1]
+    rules, identity = harness.world.signals.rules, harness.identity()
     signal = rules.signals[name]
     found = ingest(signal, [ResultSeries(labels, (0.0, text)) for labels, text in samples], NodeResolver(identity))
     answer = SignalAnswer(
@@ -277,7 +277,7 @@ def test_what_is_in_flight_is_told_where_no_plugin_reads_rules() -> None:
     harness.list_pods(make_pod("placed", node="a", cpu="1"))
     harness.load_rules(RULES.replace("unit: ratio,", "unit: ratio, window: 2m, inflight: {cpu: request},", 1))
     signal = harness.world.signals.rules.signals["cpu"]
-    values, number = np.array([0.5]).tobytes(), harness.identities[-1].generation
+    values, number = np.array([0.5]).tobytes(), harness.identity().generation
     answer = SignalAnswer("cpu", signature(signal), 1, 40.0, harness.now_s, identity_generation=number, values=values)
     harness.loop.apply(SignalAnswered(msgspec.structs.replace(answer, evaluated_unix_s=1e9)))
     shown = nodes_of(ask(harness, SignalsQuery(limit=1)), "cpu")
