@@ -1,4 +1,4 @@
-# What developers type; `make` alone lists it. Needs a Python from 3.11 on, everything else is set up here.
+# Commands for developers; `make` lists them. Needs Python 3.11 or newer and sets up everything else.
 
 PYTHON ?= python3
 ARGS ?=
@@ -8,13 +8,13 @@ N ?= 1000
 PYTEST_ARGS ?=
 WORKERS ?= 2
 
-# A Python as new as that of the image, beside that of .venv: TLS asks for more from 3.13 on.
+# A Python as new as that of the image, beside that of .venv: TLS is stricter from 3.13 on.
 NEWER ?= $(firstword $(shell $(UV) python find --no-project --no-python-downloads '>=3.13' 2>/dev/null) \
 	$(lastword $(sort $(wildcard $(HOME)/.pyenv/versions/3.1[3-9].*/bin/python))))
 NEWER_TESTS := tests/test_tls.py tests/cli/test_top_client.py tests/kube/test_config.py tests/kube/binder/test_connections.py \
 	tests/serve/test_http.py tests/serve/test_tls.py tests/serve/test_notifier.py tests/signals/asking/test_session.py
 
-# Tests start hundreds of processes, each of which would compile anew whatever it imports.
+# Tests start hundreds of processes; each would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 
 # The uv of this machine, or else one of our own.
@@ -42,7 +42,7 @@ controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the 
 	$(BIN)/python tests/controlplane/build.py
 	$(BIN)/python tests/controlplane/build.py oracle
 
-test: setup ## Run the tests; where the control plane can be had, with it (PYTEST_ARGS="-k cli", WORKERS=0: one after the other)
+test: setup ## Run the tests, with a control plane if it can be built (PYTEST_ARGS="-k cli", WORKERS=0: in one process)
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \
 		|| echo "no control plane on this machine: tests that need it will say so"
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
@@ -67,10 +67,10 @@ mutants: setup ## Put known faults into a copy of the code, one at a time: the t
 sequences: setup ## Place, remove and undo at random, N times; compare every index and column (SEED=1 N=10000)
 	$(BIN)/python -m tests.contracts.sequences --seed $(SEED) --number $(N)
 
-tenants: setup ## Let tenants, signals and Pods come and go at random, N times; none may get beyond its bound (N=10000)
+tenants: setup ## Let tenants, signals and Pods come and go at random, N times; no tenant may exceed its limit (N=10000)
 	$(BIN)/python -m tests.contracts.tenancy --seed $(SEED) --number $(N)
 
-decisions: setup ## Decide N times at random under rules of every kind, print one hash: the same before and after (N=200000)
+decisions: setup ## Decide N times at random under rules of every kind, print one hash to compare before and after a change (N=200000)
 	$(BIN)/python -m tests.contracts.decisions --seed $(SEED) --number $(N) $(ARGS)
 
 conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
@@ -88,13 +88,13 @@ format: setup ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-dashboards: setup ## Write the Grafana dashboards anew from the modules beside them
+dashboards: setup ## Generate the Grafana dashboards from the Python modules
 	$(BIN)/python -m dashboards.generate
 
 run: setup ## Run the scheduler (ARGS="--rules rules --prometheus http://localhost:9090")
 	$(BIN)/vane run $(ARGS)
 
-# Without the tools of developers; what is installed already stays.
+# Without developer tools; what is already installed stays.
 demo: $(filter .uv/%,$(UV)) ## See Vane at work for a minute, on a simulated cluster (ARGS="--seed 7", ARGS="--keep")
 	@$(UV) run --quiet --locked --no-dev --extra demo vane demo $(ARGS)
 
@@ -104,5 +104,5 @@ bench: controlplane ## Race kube-scheduler on a real API server, some 25 minutes
 bench-micro: setup ## Time every plugin and the whole decision at 5,000 nodes
 	$(BIN)/python -m pytest benchmarks --benchmark-enable --benchmark-only $(PYTEST_ARGS)
 
-clean: ## Remove what the targets above have made here
+clean: ## Remove what the targets above have created
 	rm -rf .venv .venv-newer .uv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .benchmarks

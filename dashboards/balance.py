@@ -35,35 +35,35 @@ def _spread(by_node: str) -> list[Query]:
 _NOW: Final[list[Panel]] = [
     Stat(
         "Nodes measured",
-        "Nodes that node_exporter speaks of.",
+        "Nodes for which node_exporter has series.",
         "none",
         [(f"count({_CPU_USE})", "nodes")],
         width=4,
     ),
     Stat(
         "CPU in use",
-        "CPU in use as part of all cores.",
+        "CPU in use as a share of all cores.",
         "percentunit",
         [(f"{_CORES_USED} / {_CORES}", "used")],
         width=4,
     ),
     Stat(
         "CPU requested",
-        "CPU that Pods on nodes request as part of all cores.",
+        "CPU requested by Pods on nodes, as a share of all cores.",
         "percentunit",
         [(f"{_requested('cpu')} / {_CORES}", "requested")],
         width=4,
     ),
     Stat(
         "Memory in use",
-        "Memory in use as part of all memory.",
+        "Memory in use as a share of all memory.",
         "percentunit",
         [(f"{_MEMORY_USED} / sum(node_memory_MemTotal_bytes{{{_NODE}}})", "used")],
         width=4,
     ),
     Stat(
         "Memory requested",
-        "Memory that Pods on nodes request as part of all memory.",
+        "Memory requested by Pods on nodes, as a share of all memory.",
         "percentunit",
         [(f"{_requested('memory')} / sum(node_memory_MemTotal_bytes{{{_NODE}}})", "requested")],
         width=4,
@@ -81,7 +81,7 @@ _NOW: Final[list[Panel]] = [
 _NODES: Final[list[Panel]] = [
     Line(
         "CPU in use by node",
-        "The busiest node, the mean and the idlest: the closer together, the better the balance.",
+        "The busiest node, the mean and the idlest node: the closer together, the better the balance.",
         "percentunit",
         _spread(_CPU_USE),
         low=0,
@@ -89,7 +89,7 @@ _NODES: Final[list[Panel]] = [
     ),
     Line(
         "Memory in use by node",
-        "The fullest node, the mean and the emptiest.",
+        "The fullest node, the mean and the emptiest node.",
         "percentunit",
         _spread(_MEMORY_USE),
         low=0,
@@ -104,7 +104,7 @@ _NODES: Final[list[Panel]] = [
     ),
     Bars(
         "Busiest nodes",
-        "The ten nodes with most of their CPU in use.",
+        "The ten nodes with the highest CPU use.",
         "percentunit",
         [(f"topk(10, {_CPU_USE})", "{{instance}}")],
         width=12,
@@ -114,7 +114,7 @@ _NODES: Final[list[Panel]] = [
     ),
     Bars(
         "Idlest nodes",
-        "The ten nodes with least of their CPU in use.",
+        "The ten nodes with the lowest CPU use.",
         "percentunit",
         [(f"bottomk(10, {_CPU_USE})", "{{instance}}")],
         width=12,
@@ -125,15 +125,15 @@ _NODES: Final[list[Panel]] = [
 
 _REQUESTS: Final[list[Panel]] = [
     Line(
-        "CPU: there, requested, used",
-        "Cores. What lies between requested and used is what requests hold and nobody uses.",
+        "CPU: total, requested, used",
+        "Cores. The gap between requested and used is CPU that is requested but not used.",
         "none",
         [(_CORES, "cores"), (_requested("cpu"), "requested"), (_CORES_USED, "used")],
         low=0,
     ),
     Line(
-        "Memory: there, requested, used",
-        "What lies between requested and used is what requests hold and nobody uses.",
+        "Memory: total, requested, used",
+        "The gap between requested and used is memory that is requested but not used.",
         "bytes",
         [
             (f"sum(node_memory_MemTotal_bytes{{{_NODE}}})", "memory"),
@@ -144,7 +144,7 @@ _REQUESTS: Final[list[Panel]] = [
     ),
     Line(
         "CPU requested by node",
-        "Cores requested on the fullest node with Pods, the mean and the emptiest.",
+        "Cores requested on the node with the most, the mean, and on the node with the least, of nodes with Pods.",
         "none",
         _spread(_requested("cpu", " by (node)")),
         low=0,
@@ -152,7 +152,7 @@ _REQUESTS: Final[list[Panel]] = [
 ]
 
 _GPU: Final[list[Panel]] = [
-    Stat("GPUs", "Cards that the DCGM exporter speaks of.", "none", [("count(DCGM_FI_DEV_GPU_UTIL)", "GPUs")], width=6),
+    Stat("GPUs", "Cards with series of the DCGM exporter.", "none", [("count(DCGM_FI_DEV_GPU_UTIL)", "GPUs")], width=6),
     Stat(
         "GPU in use",
         "Mean utilisation of all cards.",
@@ -171,7 +171,7 @@ _GPU: Final[list[Panel]] = [
     ),
     Stat(
         "Fragmentation",
-        "The part of the free framebuffer that lies on cards with more than 512 MiB in use: an idle card counts 0.",
+        "The share of the free framebuffer that is on cards with more than 512 MiB in use: an idle card counts 0.",
         "percentunit",
         [(f"sum({_FREE_BESIDE_USERS}) / sum({_FREE})", "fragmented")],
         width=6,
@@ -188,14 +188,14 @@ _GPU: Final[list[Panel]] = [
     ),
     Line(
         "Free framebuffer by node",
-        "Memory that is free on a node's cards together.",
+        "Free framebuffer of all cards of a node together.",
         "mbytes",
         [(f"sum by ({_GPU_NODE}) ({_FREE})", _GPU_LEGEND)],
         low=0,
     ),
     Line(
         "Fragmentation by node",
-        "The part of a node's free framebuffer that lies on cards already in use. High: a Pod that wants a whole card "
+        "The share of a node's free framebuffer that is on cards already in use. High: a Pod that wants a whole card "
         "finds none, although memory is free.",
         "percentunit",
         [(f"sum by ({_GPU_NODE}) {_FREE_BESIDE_USERS} / sum by ({_GPU_NODE}) ({_FREE})", _GPU_LEGEND)],
@@ -212,7 +212,7 @@ _GPU: Final[list[Panel]] = [
     ),
     Line(
         "GPU power by node",
-        "Power that a node's cards draw together.",
+        "Power of all cards of a node together.",
         "watt",
         [(f"sum by ({_GPU_NODE}) (DCGM_FI_DEV_POWER_USAGE)", _GPU_LEGEND)],
         width=12,
@@ -223,7 +223,7 @@ _GPU: Final[list[Panel]] = [
 DASHBOARD: Final = Dashboard(
     "vane-balance",
     "Vane / Cluster balance and GPU",
-    "Is the load in balance over nodes and GPUs, and do requests say what is used?",
+    "Is the load balanced over nodes and GPUs, and do requests match what is used?",
     [*replica_variables(), choice("node", "Node", "label_values(node_uname_info, instance)")],
     {"Now": _NOW, "Nodes": _NODES, "Requested and used": _REQUESTS, "GPU (DCGM exporter)": _GPU},
 )

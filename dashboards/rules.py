@@ -1,4 +1,4 @@
-"""What the rules do to placement: how much say they have, whom they turn away, whether they tell nodes apart."""
+"""How the rules affect placement: their weights, which nodes they refuse, whether their scores differ between nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOW: Final[list[Panel]] = [
     Stat("Rules", "Rules in force.", "none", [("max(vane_rules_loaded{<vane>})", "rules")], width=4),
     Stat(
         "Last reload",
-        "1: every replica could load the rule files as they are now. 0: one refused them, and the previous rules stay.",
+        "1: every replica has loaded the current rule files. 0: a replica refused them and keeps the previous rules.",
         "none",
         [("min(vane_rules_last_reload_successful{<vane>})", "loaded")],
         width=4,
@@ -22,14 +22,14 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Rules since",
-        "When the rules in force were loaded, by the replica that did so last.",
+        "When the rules in force were loaded, on the replica that loaded them last.",
         "dateTimeFromNow",
         [("max(vane_rules_last_reload_success_timestamp_seconds{<vane>}) * 1000", "loaded")],
         width=4,
     ),
     Stat(
         "Nodes refused",
-        "Nodes that the rule which refuses most refuses now.",
+        "Nodes refused now by the rule that refuses the most.",
         "none",
         [(f"max(vane_rule_refused_nodes{{{_OURS}}}) or vector(0)", "nodes")],
         width=4,
@@ -45,7 +45,7 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Pods held back",
-        "Pods that wait because rules refused the last nodes that could have taken them.",
+        "Pods that wait because rules refused all nodes that could otherwise take them.",
         "none",
         [(f"sum({_HELD_BACK}) or vector(0)", "Pods")],
         width=4,
@@ -56,21 +56,21 @@ _NOW: Final[list[Panel]] = [
 _SAY: Final[list[Panel]] = [
     Line(
         "Share of the weights",
-        "The rule's weight as part of all that scored, plugins and rules, in the last decision that it took part in.",
+        "The rule's share of the sum of all weights, plugins and rules, in the last decision in which it scored.",
         "percentunit",
         [(f"max by (rule) (vane_rule_weight_share_ratio{{{_OURS}}})", "{{rule}}")],
         low=0,
     ),
     Line(
         "Weight",
-        "The weight now: what the file says, or what the rule's weight signal makes of it.",
+        "The weight now: as written in the file, or as set by the rule's weight signal.",
         "none",
         [(f"max by (rule) (vane_rule_weight{{{_OURS}}})", "{{rule}}")],
         low=0,
     ),
     Line(
         "Spread of the scores",
-        "Highest less lowest score, 0 to 100, that the rule gives to a node now. At 0 it prefers no node to another.",
+        "Highest minus lowest score, 0 to 100, that the rule gives to a node now. At 0 it prefers no node.",
         "none",
         [(f"max by (rule) (vane_rule_score_spread{{{_OURS}}})", "{{rule}}")],
         low=0,
@@ -81,15 +81,15 @@ _SAY: Final[list[Panel]] = [
 _REFUSALS: Final[list[Panel]] = [
     Line(
         "Nodes refused now",
-        "Nodes whose sample is beyond the rule's limits, or was and is not clear of them yet.",
+        "Nodes whose sample is beyond the rule's limits, or was and has not reached `clear` yet.",
         "none",
         [(or_none(f"max by (rule) (vane_rule_refused_nodes{{{_OURS}}})", "rule"), "{{rule}}")],
         width=12,
         low=0,
     ),
     Line(
-        "Nodes turned away per attempt",
-        "Nodes that the rule turned away in an attempt of a Pod that it covers, of those that no earlier filter had.",
+        "Nodes refused per attempt",
+        "Nodes that the rule refused per attempt of a Pod that it covers, without those refused by an earlier filter.",
         "none",
         [
             (
@@ -106,7 +106,7 @@ _REFUSALS: Final[list[Panel]] = [
     ),
     Timeline(
         "Valves",
-        "Open: the rule only scores, as it would refuse too many nodes or its data is suspect.",
+        "Open: the rule only scores, because it would refuse too many nodes or its data is suspect.",
         "none",
         [(or_none(f"max by (rule) (vane_rule_valve_open{{{_OURS}}})", "rule"), "{{rule}}")],
         width=12,
@@ -114,7 +114,7 @@ _REFUSALS: Final[list[Panel]] = [
     ),
     Line(
         "Attempts covered",
-        "Attempts per second of Pods that the rule's match covers. A rule that stays at 0 concerns nobody.",
+        "Attempts per second of Pods that the rule's match covers. A rule that stays at 0 applies to no Pod.",
         "ops",
         [(or_none(f"sum by (rule) (rate(vane_rule_attempts_total{{{_OURS}}}{_RATE}))", "rule"), "{{rule}}")],
         width=12,
@@ -125,8 +125,8 @@ _REFUSALS: Final[list[Panel]] = [
 _TRIAL: Final[list[Panel]] = [
     Line(
         "Decisions that would change",
-        "Of the decisions that a rule in shadow or a canary only watched: those that would have fallen on another "
-        "node, or on none, had it acted.",
+        "Of the decisions that a rule in shadow or a canary only watched: those that would have chosen another "
+        "node, or none, if the rule acted.",
         "percentunit",
         [
             (
@@ -142,7 +142,7 @@ _TRIAL: Final[list[Panel]] = [
         low=0,
     ),
     Line(
-        "Nodes that would be turned away per attempt",
+        "Nodes that would be refused per attempt",
         "Nodes that had passed all filters and that the rule would have refused, in an attempt that it only watched.",
         "none",
         [
@@ -163,10 +163,10 @@ _TRIAL: Final[list[Panel]] = [
 DASHBOARD: Final = Dashboard(
     "vane-rules",
     "Vane / Rules",
-    "What do the rules do to placement?",
+    "How do the rules affect placement?",
     [
         *replica_variables(),
         choice("rule", "Rule", 'label_values(vane_rule_attempts_total{namespace=~"$namespace", job=~"$job"}, rule)'),
     ],
-    {"Now": _NOW, "How much say": _SAY, "Refusals": _REFUSALS, "Rules on trial": _TRIAL},
+    {"Now": _NOW, "Influence": _SAY, "Refusals": _REFUSALS, "Rules on trial": _TRIAL},
 )

@@ -46,7 +46,7 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Pods waiting",
-        "Pods in any queue of the leader, those that no node can take included.",
+        "Pods in any queue of the leader, including those that no node can take.",
         "none",
         [(f"sum({leading('scheduler_pending_pods{<vane>}')})", "Pods")],
         width=4,
@@ -60,8 +60,8 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Errors",
-        "Attempts per second that ended with a fault: a plugin that raised, a bind that failed, a Pod that asks for "
-        "what is not built.",
+        "Attempts per second that ended with an error: a plugin raised, a bind failed, or a Pod needs a feature that "
+        "Vane does not have.",
         "ops",
         [(f'sum(rate(scheduler_schedule_attempts_total{{<vane>, result="error"}}{_RATE})) or vector(0)', "errors")],
         width=4,
@@ -72,14 +72,14 @@ _NOW: Final[list[Panel]] = [
 _ATTEMPTS: Final[list[Panel]] = [
     Line(
         "Attempts by result",
-        "Attempts per second. Unschedulable: no node passed; it is tried again when something changes that may help.",
+        "Attempts per second. Unschedulable: no node passed; Vane retries when something changes that may help.",
         "ops",
         [(f"sum by (result) (rate(scheduler_schedule_attempts_total{{<vane>}}{_RATE}))", "{{result}}")],
         low=0,
     ),
     Line(
         "From queue to bind",
-        "Time from when a Pod came to the queue to its bind, waiting and further attempts included.",
+        "Time from a Pod's arrival in the queue to its bind, including waiting and further attempts.",
         "s",
         quantiles("scheduler_pod_scheduling_sli_duration_seconds"),
         low=0,
@@ -100,7 +100,7 @@ _ATTEMPTS: Final[list[Panel]] = [
     ),
     Line(
         "Extension points, p99",
-        "Time of all plugins of an extension point, the slowest of a hundred attempts.",
+        "Time of all plugins of an extension point, p99 over attempts.",
         "s",
         slowest("scheduler_framework_extension_point_duration_seconds", "extension_point"),
         low=0,
@@ -127,14 +127,14 @@ _QUEUE: Final[list[Panel]] = [
     ),
     Line(
         "Unschedulable Pods by plugin",
-        "Which plugin refused the Pods that wait. SignalFilter: a rule did, see the dashboard of the rules.",
+        "Which plugin refused the Pods that wait. SignalFilter: a rule refused them, see the dashboard Rules.",
         "none",
         [(or_none(f"sum by (plugin) {leading('scheduler_unschedulable_pods{<vane>}')}", "plugin"), "{{plugin}}")],
         low=0,
     ),
     Line(
-        "What brings Pods to a queue",
-        "Pods per second that came to a queue, by the event that brought them.",
+        "Pods entering a queue by event",
+        "Pods per second that entered a queue, by event.",
         "ops",
         [(f"sum by (event) (rate(scheduler_queue_incoming_pods_total{{<vane>}}{_RATE}))", "{{event}}")],
         low=0,
@@ -144,43 +144,43 @@ _QUEUE: Final[list[Panel]] = [
 _WRITES: Final[list[Panel]] = [
     Line(
         "Requests to the API server",
-        "Requests per second by method and answer.",
+        "Requests per second by method and status code.",
         "reqps",
         [(f"sum by (method, code) (rate(rest_client_requests_total{{<vane>}}{_RATE}))", "{{method}} {{code}}")],
         low=0,
     ),
     Line(
         "Time of a request, p99",
-        "The slowest of a hundred requests to the API server, by verb. A watch counts until its first line.",
+        "p99 of requests to the API server, by verb. A watch counts until its first line.",
         "s",
         slowest("rest_client_request_duration_seconds", "verb"),
         low=0,
     ),
     Line(
         "Bind conflicts",
-        "Binds per second that met another state. other_node: somebody else placed the Pod, so more than one scheduler "
-        "answers to its schedulerName.",
+        "Binds per second that found the Pod in another state. other_node: another scheduler placed the Pod, so more "
+        "than one scheduler uses its schedulerName.",
         "ops",
         [(f"sum by (kind) (rate(vane_bind_conflicts_total{{<vane>}}{_RATE}))", "{{kind}}")],
         low=0,
     ),
     Line(
         "Events dropped",
-        "Events per second that were not written: too many at once, or refused. Pods are placed nevertheless.",
+        "Events per second that were not written: too many at once, or refused. Pods are still placed.",
         "ops",
         [(f"sum(rate(vane_events_dropped_total{{<vane>}}{_RATE}))", "dropped")],
         low=0,
     ),
     Line(
-        "Watches begun again",
-        "By reason; now and then is normal, a steady rate means an API server or a proxy that ends them.",
+        "Watches restarted",
+        "By reason. Now and then is normal; a steady rate means that an API server or a proxy ends them.",
         "ops",
         [(or_none(f"sum by (reason) (rate(vane_watch_restarts_total{{<vane>}}{_RATE}))", "reason"), "{{reason}}")],
         low=0,
     ),
     Line(
         "Patches for plugins",
-        "Patches of Pods per second that plugins asked for, by how they ended.",
+        "Patches of Pods per second that plugins requested, by result.",
         "ops",
         [(or_none(f"sum by (result) (rate(vane_patches_total{{<vane>}}{_RATE}))", "result"), "{{result}}")],
         low=0,
@@ -190,7 +190,7 @@ _WRITES: Final[list[Panel]] = [
 _REPLICAS: Final[list[Panel]] = [
     Timeline(
         "Who leads",
-        "Which replica holds the lease. Without leader election: which is up.",
+        "Which replica holds the lease. Without leader election: which replicas are up.",
         "none",
         [
             (

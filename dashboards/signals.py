@@ -12,7 +12,7 @@ _OURS: Final = '<vane>, signal=~"$signal"'
 _NOW: Final[list[Panel]] = [
     Stat(
         "Prometheus answers",
-        "1: every replica had an answer to its last query, be it an error. 0: one had none.",
+        "1: every replica got an answer to its last query, even if an error. 0: a replica got none.",
         "none",
         [("min(vane_prometheus_up{<vane>})", "answers")],
         width=4,
@@ -20,14 +20,14 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Fresh signals",
-        "Signals whose last answer is at most two intervals old, be it one without series.",
+        "Signals whose last answer is at most two intervals old, even if without series.",
         "none",
         [(f'sum(max by (signal) (vane_signal_state{{{_OURS}, state="fresh"}}))', "fresh")],
         width=4,
     ),
     Stat(
         "Fading signals",
-        "Signals whose samples are older than two intervals: their scores move towards neutral, their filters stand.",
+        "Signals whose samples are older than two intervals: scores move towards neutral, filters do not change.",
         "none",
         [(f'sum(max by (signal) (vane_signal_state{{{_OURS}, state="fading"}}))', "fading")],
         width=4,
@@ -35,7 +35,7 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Absent signals",
-        "Signals without samples that may be used: their rules do what they say of missing samples.",
+        "Signals without usable samples: their rules treat all nodes as `missing` says.",
         "none",
         [(f'sum(max by (signal) (vane_signal_state{{{_OURS}, state="absent"}}))', "absent")],
         width=4,
@@ -43,8 +43,8 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Lowest coverage",
-        "The part of the nodes that have a usable sample, of the signal that has the fewest. Signals without any "
-        "series, as of packs whose exporter you do not have, are left out.",
+        "The share of nodes with a usable sample, for the signal with the lowest share. Signals without any "
+        "series, such as those of packs whose exporter you do not have, are left out.",
         "percentunit",
         [(f"min(vane_signal_coverage_ratio{{{_OURS}}} > 0) or vector(0)", "coverage")],
         width=4,
@@ -54,7 +54,7 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Queries",
-        "Queries to Prometheus per second, of all replicas: a standby asks too, so that it begins warm.",
+        "Queries to Prometheus per second, of all replicas: a standby also queries, to be ready to take over.",
         "reqps",
         [(f"sum(rate(vane_signal_query_duration_seconds_count{{{_OURS}}}{_RATE}))", "queries")],
         width=4,
@@ -64,7 +64,7 @@ _NOW: Final[list[Panel]] = [
 _AGE: Final[list[Panel]] = [
     Timeline(
         "Freshness",
-        "Fresh up to two intervals, fading up to max_age, then absent. The worst of the replicas.",
+        "Fresh up to two intervals, fading up to max_age, then absent. The worst state of any replica.",
         "none",
         [
             (
@@ -77,13 +77,13 @@ _AGE: Final[list[Panel]] = [
     ),
     Line(
         "Age",
-        "Time since a signal's samples were true, by Prometheus' clock.",
+        "Age of a signal's samples, by Prometheus' clock.",
         "s",
         [(f"max by (signal) (vane_signal_age_seconds{{{_OURS}}})", "{{signal}}")],
         low=0,
     ),
     Line(
-        "Age as part of max_age",
+        "Age as a share of max_age",
         "From 1 on the samples count as missing.",
         "percentunit",
         [
@@ -101,7 +101,7 @@ _AGE: Final[list[Panel]] = [
 _COVERAGE: Final[list[Panel]] = [
     Line(
         "Coverage",
-        "Nodes with a usable sample as part of all nodes. The others are scored and filtered as missing.",
+        "Nodes with a usable sample, as a share of all nodes. The others are scored and filtered as missing.",
         "percentunit",
         [(f"min by (signal) (vane_signal_coverage_ratio{{{_OURS}}})", "{{signal}}")],
         low=0,
@@ -134,7 +134,7 @@ _COVERAGE: Final[list[Panel]] = [
 _PROBLEMS: Final[list[Panel]] = [
     Line(
         "Problems",
-        "What is wrong with the last answer to a signal, the gravest of its problems: scheduler/signals/problems.py "
+        "The worst problem of the last answer to a signal: scheduler/signals/problems.py "
         "lists what each means, and `vane top` says it in words.",
         "none",
         [
@@ -147,9 +147,9 @@ _PROBLEMS: Final[list[Panel]] = [
         width=12,
     ),
     Line(
-        "Signals asked with pauses",
-        "Signals that have failed some times, or whose server does not answer: they are asked at growing distances. "
-        "The most of any replica.",
+        "Signals queried less often",
+        "Signals that have failed several times, or whose server does not answer: Vane queries them less and less "
+        "often. The maximum over the replicas.",
         "none",
         [(f"max(sum by (instance) (vane_signal_paused{{{_OURS}}}))", "paused")],
         low=0,
@@ -167,15 +167,15 @@ _QUERIES: Final[list[Panel]] = [
     ),
     Line(
         "Query time, p99",
-        "The slowest of a hundred answers, by signal. No decision ever waits for one.",
+        "p99 of answers, by signal. No decision ever waits for an answer.",
         "s",
         slowest("vane_signal_query_duration_seconds", "signal", ', signal=~"$signal"'),
         low=0,
     ),
     Line(
         "Query errors by reason",
-        "Queries per second that failed, by whom that concerns: timeout, server, access (token, certificate, address), "
-        "query, other. Or that were skipped: the one before still ran, or the signal is asked with pauses.",
+        "Queries per second that failed, by cause: timeout, server, access (token, certificate, address), "
+        "query, other. Or that were skipped: the previous query still ran, or the signal is queried less often.",
         "ops",
         [
             (
@@ -190,7 +190,7 @@ _QUERIES: Final[list[Panel]] = [
 DASHBOARD: Final = Dashboard(
     "vane-signals",
     "Vane / Signals",
-    "How old is what Vane knows, of how many nodes, and what became of the rest?",
+    "How old are the samples, how many nodes do they cover, and what happened to the rest?",
     [
         *replica_variables(),
         choice("signal", "Signal", 'label_values(vane_signal_state{namespace=~"$namespace", job=~"$job"}, signal)'),

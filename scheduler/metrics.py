@@ -45,7 +45,7 @@ class Family(Generic[Child]):
         self._registered = False
         self._children: dict[tuple[str, ...], Child] = {}
         self.labels: tuple[str, ...] = tuple(metric._labelnames)  # noqa: SLF001 - it has no public name
-        # A gauge nobody has set is unknown, not 0: it stays off the page of processes that don't keep it.
+        # A gauge that was never set is unknown, not 0: it stays off the page of processes that don't keep it.
         if self.labels or not isinstance(metric, Gauge):
             self._show()
 
@@ -133,7 +133,7 @@ class Metrics:
         )
         self.pod_scheduling_sli_duration = self._histogram(
             "scheduler_pod_scheduling_sli_duration_seconds",
-            "Time from when a Pod entered the queue to its binding, by attempts (1 to 14, 15+).",
+            "Time from a Pod's arrival in the queue to its binding, by attempts (1 to 14, 15+).",
             doubling(0.01, 20),
             "attempts",
         )
@@ -145,7 +145,7 @@ class Metrics:
         )
         self.pod_scheduled_after_flush = self._counter(
             "scheduler_pod_scheduled_after_flush_total",
-            "Pods scheduled only because the queue is flushed: a queueing hint missed an event.",
+            "Pods scheduled only because of the periodic flush of the queue: a queueing hint missed an event.",
         )
 
     def _plugins(self) -> None:
@@ -158,7 +158,7 @@ class Metrics:
         )
         self.plugin_execution_duration = self._histogram(
             "scheduler_plugin_execution_duration_seconds",
-            "Time of one plugin at one extension point, in one of ten attempts.",
+            "Time of one plugin at one extension point, measured in one of ten attempts.",
             growing(0.00001, 1.5, 20),
             "plugin",
             "extension_point",
@@ -166,13 +166,13 @@ class Metrics:
         )
         self.permit_wait_duration = self._histogram(
             "scheduler_permit_wait_duration_seconds",
-            "Time that a Pod waited at Permit, by how the wait ended: the status as of an extension point.",
+            "Time that a Pod waited at Permit, by the status with which the wait ended.",
             doubling(0.001, 15),
             "result",
         )
         self.volume_stage_errors = self._counter(
             "scheduler_volume_scheduling_stage_error_total",
-            "Attempts that failed with VolumeBinding, by what it was doing: assume, bind.",
+            "Attempts that failed in VolumeBinding, by operation: assume, bind.",
             "operation",
         )
 
@@ -197,7 +197,7 @@ class Metrics:
 
     def _api_server(self) -> None:
         self.rest_client_requests = self._counter(
-            "rest_client_requests_total", "Requests to the API server, by answer.", "code", "method", "host"
+            "rest_client_requests_total", "Requests to the API server, by status code.", "code", "method", "host"
         )
         self.rest_client_request_duration = self._histogram(
             "rest_client_request_duration_seconds",
@@ -211,19 +211,19 @@ class Metrics:
         )
         self.watch_restarts = self._counter(
             "vane_watch_restarts_total",
-            "Watches begun again: closed, expired, timeout, disconnected, error, malformed.",
+            "Watches restarted, by reason: closed, expired, timeout, disconnected, error, malformed.",
             "kind",
             "reason",
         )
         self.unreadable_objects = self._gauge(
-            "vane_unreadable_objects", "Objects set aside because they cannot be read, by kind.", "kind"
+            "vane_unreadable_objects", "Objects that cannot be read, by kind.", "kind"
         )
         self.bad_objects = self._counter(
             "vane_bad_objects_total", "Objects not taken as is: schema, quantity, time, fault.", "kind", "reason"
         )
         self.bind_conflicts = self._counter(
             "vane_bind_conflicts_total",
-            "Binds that met another state: same_node, other_node, deleted, gated.",
+            "Binds that found the Pod in another state: same_node, other_node, deleted, gated.",
             "kind",
         )
         self.events_dropped = self._counter(
@@ -231,7 +231,7 @@ class Metrics:
         )
         self.patches = self._counter(
             "vane_patches_total",
-            "Patches of Pods that plugins asked for, by how they ended: patched, deleted, expired, failed.",
+            "Patches of Pods that plugins requested, by result: patched, deleted, expired, failed.",
             "result",
         )
         self.faults = self._counter(
@@ -248,7 +248,7 @@ class Metrics:
             "vane_signal_max_age_seconds", "Age from which on the signal's samples count as missing.", "signal"
         )
         self.signal_coverage = self._gauge(
-            "vane_signal_coverage_ratio", "Nodes with a usable sample of the signal, as part of all nodes.", "signal"
+            "vane_signal_coverage_ratio", "Nodes with a usable sample of the signal, as a share of all nodes.", "signal"
         )
         self.signal_series = self._gauge(
             "vane_signal_series",
@@ -278,49 +278,49 @@ class Metrics:
             "problem",
         )
         self.signal_paused = self._gauge(
-            "vane_signal_paused", "Whether the signal is asked at growing distances, after some failures.", "signal"
+            "vane_signal_paused", "Whether the signal is queried less and less often, after several failures.", "signal"
         )
-        self.prometheus_up = self._gauge("vane_prometheus_up", "Whether a Prometheus answered last.", "server")
+        self.prometheus_up = self._gauge("vane_prometheus_up", "Whether Prometheus answered the last query.", "server")
 
     def _rules(self) -> None:
         self.rule_refused_nodes = self._gauge(
             "vane_rule_refused_nodes", "Nodes that the rule's filter refuses now.", "rule"
         )
         self.rule_valve_open = self._gauge(
-            "vane_rule_valve_open", "Whether the rule's filter is set aside: it would refuse too many nodes.", "rule"
+            "vane_rule_valve_open", "Whether the rule's filter is suspended: it would refuse too many nodes.", "rule"
         )
         self.rule_attempts = self._counter(
             "vane_rule_attempts_total", "Attempts to schedule a Pod that the rule covers.", "rule"
         )
         self.rule_refusals = self._counter(
             "vane_rule_refusals_total",
-            "Nodes that the rule turned away, over all attempts: of those that no earlier filter had.",
+            "Nodes that the rule refused, over all attempts, without those that an earlier filter had refused.",
             "rule",
         )
         self.rule_shadow_attempts = self._counter(
             "vane_rule_shadow_attempts_total",
-            "Attempts to schedule a Pod that the rule covers and only watches.",
+            "Attempts to schedule a Pod that the rule covers but does not act on.",
             "rule",
         )
         self.rule_shadow_refusals = self._counter(
             "vane_rule_shadow_refusals_total",
-            "Nodes that the rule would have turned away where it only watches, of those that passed all filters.",
+            "Nodes that the rule would have refused if it acted, of those that passed all filters.",
             "rule",
         )
         self.rule_shadow_changes = self._counter(
             "vane_rule_shadow_changes_total",
-            "Decisions that would have fallen on another node, or on none, had the rule acted where it only watches.",
+            "Decisions that would have chosen another node, or none, if the rule acted.",
             "rule",
         )
         self.rule_weight = self._gauge("vane_rule_weight", "The rule's weight now.", "rule")
         self.rule_weight_share = self._gauge(
             "vane_rule_weight_share_ratio",
-            "The rule's part of the sum of all weights, in the last decision that it scored in.",
+            "The rule's share of the sum of all weights, in the last decision in which it scored.",
             "rule",
         )
         self.rule_score_spread = self._gauge(
             "vane_rule_score_spread",
-            "Highest less lowest score, 0 to 100, that the rule gives to a node now: at 0 it prefers none.",
+            "Highest minus lowest score, 0 to 100, that the rule gives to a node now: at 0 it prefers none.",
             "rule",
         )
         self.rules_loaded = self._gauge("vane_rules_loaded", "Rules in force.")
@@ -347,7 +347,7 @@ class Metrics:
         return self._families
 
     def before_page(self, settle: Callable[[], None]) -> None:
-        """Have `settle` called before each page: for who counts where a Counter would be too dear."""
+        """Have `settle` called before each page, for code in which a Counter would be too expensive."""
         self._before_page.append(settle)
 
     def settle(self) -> None:

@@ -54,7 +54,7 @@ def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clu
         raise ConfigError(f"{place}: {error}") from error
     except Exception as error:  # a third party's code, and the user is to know which
         raise ConfigError(
-            f"{where}: {name} cannot be made: it raised {told(error)}. Mend it or its arguments"
+            f"{where}: {name} cannot be created: it raised {told(error)}. Fix it or its arguments"
         ) from error
     unknown = sorted(named - clusters)
     if unknown:
@@ -69,10 +69,10 @@ def make_plugin(kind: type[Plugin], config: PluginConfig | None, place: str, clu
 def _converted(kind: type[Plugin], args: Any, config: PluginConfig | None, place: str) -> msgspec.Struct:
     name = kind.__name__
     if not isinstance(args, type) or not issubclass(args, msgspec.Struct):
-        raise ConfigError(f"{place}: {name}.Args must be a class made from PluginArgs, got {args!r}. Mend it")
+        raise ConfigError(f"{place}: {name}.Args must be a class derived from PluginArgs, got {args!r}. Fix it")
     if not args.__struct_config__.forbid_unknown_fields:
         raise ConfigError(
-            f"{place}: {name}.Args lets unknown fields pass, so that slips would go unseen. Make it from"
+            f"{place}: {name}.Args accepts unknown fields, so typing errors would go unnoticed. Derive it from"
             " scheduler.framework.args.PluginArgs"
         )
     if issubclass(args, InTreeArgs) and INTREE_ARGS.get(name) is args:
@@ -102,7 +102,7 @@ def _check_declared(plugin: Plugin) -> None:
     if plugin.name != kind:
         raise ConfigError(f"{kind} has the name {plugin.name!r}. A plugin's name is that of its class: drop `name`")
     if not all(isinstance(index, type) and issubclass(index, Index) for index in plugin.indexes):
-        raise ConfigError(f"{kind}.indexes must be classes made from Index, got {plugin.indexes!r}. Mend it")
+        raise ConfigError(f"{kind}.indexes must be classes derived from Index, got {plugin.indexes!r}. Fix it")
     events = plugin.events()
     if not all(isinstance(interest, EventInterest) for interest in events):
-        raise ConfigError(f"{kind}.events() must return EventInterest objects, got {events!r}. Mend it")
+        raise ConfigError(f"{kind}.events() must return EventInterest objects, got {events!r}. Fix it")

@@ -106,12 +106,12 @@ def _imported(path: str) -> Any:
         if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
             advice = "Install its package, or add its folder to PYTHONPATH"
             raise ConfigError(f"cannot be imported: no module named {error.name!r}. {advice}") from error
-        raise ConfigError(f"cannot be imported: {module_name} needs what is missing: {error}. Install it") from error
+        raise ConfigError(f"cannot be imported: {module_name} lacks a module: {error}. Install it") from error
     except (Exception, SystemExit) as error:  # a third party's code, and the user is to know which
-        raise ConfigError(f"cannot be imported: {module_name} raised {told(error)}. Mend it") from error
+        raise ConfigError(f"cannot be imported: {module_name} raised {told(error)}. Fix it") from error
     if not hasattr(module, attribute):
         close = did_you_mean(attribute, vars(module))
-        raise ConfigError(f"cannot be imported: module {module_name} has no {attribute!r}{close}. Write a class of it")
+        raise ConfigError(f"cannot be imported: module {module_name} has no {attribute!r}{close}. Write its class")
     return getattr(module, attribute)
 
 
@@ -120,11 +120,11 @@ def _checked(name: str, found: Any) -> type[Plugin]:
         kind = "the class" if isinstance(found, type) else "an object of class"
         what = found.__name__ if isinstance(found, type) else type(found).__name__
         raise ConfigError(
-            f"{name!r} is no plugin, got {kind} {what}. Write a class made from scheduler.framework.plugin"
+            f"{name!r} is not a plugin, got {kind} {what}. Write a class derived from scheduler.framework.plugin"
         )
     missing = sorted(getattr(found, "__abstractmethods__", ()))
     if missing:
-        raise ConfigError(f"{found.__name__} lacks {', '.join(missing)}. Write the methods that its points ask for")
+        raise ConfigError(f"{found.__name__} lacks {', '.join(missing)}. Write the methods of its extension points")
     return found
 
 

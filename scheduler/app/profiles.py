@@ -1,6 +1,6 @@
 """Makes the profiles that the configuration asks for: names become classes, arguments objects, sets chains.
 
-Every mistake is told with file, line, column and path, all of them at once.
+Every mistake is reported with file, line, column and path, all of them at once.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _different_orders(drafts: Sequence[_Draft]) -> list[str]:
     """Return where a profile sorts the one queue in another way than the first does."""
     known = [draft for draft in drafts if draft.queue_sort is not None]
     return [
-        f"{draft.settings.place}: sorts the queue in another way than profile {known[0].name!r}, and there is one"
+        f"{draft.settings.place}: sorts the queue differently from profile {known[0].name!r}, but there is only one"
         " queue. Write the same QueueSort plugin with the same arguments in all profiles"
         for draft in known[1:]
         if draft.queue_sort != known[0].queue_sort
@@ -129,7 +129,7 @@ class _Draft:
         other = self._classes.setdefault(found.__name__, found)
         if other is not found:
             both = f"{other.__module__}:{other.__qualname__} and {found.__module__}:{found.__qualname__}"
-            raise ConfigError(f"two plugins of one name, got {both}. Rename one of the classes")
+            raise ConfigError(f"two plugins with the same name, got {both}. Rename one of the classes")
         return found
 
     def _disabled(self, sets: PluginSet, sources: PluginSources) -> frozenset[str]:
@@ -177,7 +177,7 @@ class _Draft:
             if name in NOT_BUILT:
                 self._problem(config.place, f"{name} of kube-scheduler: not built yet. Drop it")
             elif name in seen:
-                self._problem(config.place, f"arguments of {name} stand here twice. Write them once")
+                self._problem(config.place, f"arguments of {name} are given twice. Write them once")
             elif name in places:
                 configs[name] = config
             elif name not in INTREE_ARGS:
@@ -222,7 +222,7 @@ class _Draft:
             if isinstance(plugin, BindPlugin) and plugin.clusters():
                 self._problem(
                     places[name],
-                    f"{name} binds in another cluster, and stands behind {_TAKES_ALL}, which takes every Pod. Disable"
+                    f"{name} binds in another cluster, but comes after {_TAKES_ALL}, which takes every Pod. Disable"
                     f" {_TAKES_ALL}, and enable it again after {name} for the Pods that {name} leaves",
                 )
 

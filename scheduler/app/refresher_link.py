@@ -100,7 +100,7 @@ class RefresherLink:
             event = Event.of(notify)
         except (TypeError, ValueError) as error:
             self._metrics.notifications("failed").inc()
-            log.error("a plugin's notification is no JSON", extra={"type": notify.type, "error": str(error)})
+            log.error("a plugin's notification is not valid JSON", extra={"type": notify.type, "error": str(error)})
             return
         wire.send(Notification(event))
 

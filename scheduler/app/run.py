@@ -97,7 +97,7 @@ def run(settings: Settings) -> int:
             },
         )
         if prometheus.url is None and any(not signal.server for signal in rules.asked.values()):
-            log.warning("no Prometheus is set, so signals without a server stay missing; write --prometheus URL")
+            log.warning("no Prometheus is configured, so signals without a server stay missing; write --prometheus URL")
         for notice in settings.scheduler.notices:
             log.warning(notice)
         outside = _Outside(identity, connection.as_replica(identity), clusters)
@@ -204,7 +204,7 @@ class _SchedulerRun:
             self._binder.drain(_DRAIN_EVENTS_S)
         self._binder.stop()
         if self._elector is not None and not self._elector.release(_RELEASE_S):
-            log.warning("the lease was not handed back; another replica takes it when it has run out")
+            log.warning("the lease was not released; another replica takes it when it has expired")
 
     def _loop(self, refresher: RefresherLink) -> SchedulingLoop:
         settings, metrics, clock = self._settings, self._metrics, time.monotonic

@@ -165,7 +165,7 @@ class Wire(Generic[Out, In]):
         except (EOFError, OSError):
             pass  # the other end is gone
         except Exception:  # a fault in what receives must not leave a wire that nobody reads
-            log.exception("the wire ends by a fault")
+            log.exception("the connection between two of Vane's processes failed")
         finally:
             self._connection.close()
             self._closed()

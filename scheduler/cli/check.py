@@ -21,8 +21,8 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     parser = Parser(
         prog="vane check",
         usage="vane check [PATH...] [--prometheus URL] [FLAGS]",
-        description="Check rule files: every mistake with its place, then what would be in force. With --prometheus "
-        "also ask each query once: what it covers, what it costs, and what the rules make of it now.",
+        description="Check rule files: show every mistake with its place, then what would be in force. With "
+        "--prometheus also run each query once: what it covers, what it costs, what the rules do with it now.",
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
     if any(word.startswith("-") for word in words):  # the table of settings takes longer to load than files to check

@@ -1,4 +1,4 @@
-"""What commands have in common: parsers, help, the settings as flags, and how wrong usage is told."""
+"""What commands have in common: parsers, help, the settings as flags, and how wrong usage is reported."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def command(words: Sequence[str], around: Surroundings) -> int:
         prog="vane demo",
         usage="vane demo [FLAGS]",
         description="Run Vane on a simulated cluster for a minute, beside the same Vane without rules, and compare. "
-        "^C ends it at any time, with exit code 130; with --keep, after the tour, with 0.",
+        "^C ends the demo at any time with exit code 130; after the tour, with --keep, with exit code 0.",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="which Pods come and how they behave (1)")
     parser.add_argument("--fast", action="store_true", help="the same tour in less than half the time, for CI")

@@ -32,8 +32,8 @@ usage: vane COMMAND [FLAGS]
   vane demo             see it at work: a simulated cluster, nothing to install
   vane check [PATH...]  check rule files
   vane rules test       run tests of rules
-  vane rules export     write signals as recording rules of a Prometheus
-  vane top [NAME]       show what signals say now, by node
+  vane rules export     write signals as recording rules for Prometheus
+  vane top [NAME]       show what signals measure now, by node
   vane version          print the version
 
 `vane COMMAND --help` lists the flags of a command.

@@ -16,7 +16,7 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     if words and words[0] in ("-h", "--help"):
         print(usage, file=around.out)
         return OK
-    found = f"no such command, got {words[0]!r}" if words else "what of it"
+    found = f"no such command, got {words[0]!r}" if words else "no command given"
     raise UsageError(f"vane rules: {found}. {usage[:1].upper()}{usage[1:]}")
 
 
@@ -24,11 +24,11 @@ def _test(words: Sequence[str], around: Surroundings) -> int:
     parser = Parser(
         prog="vane rules test",
         usage="vane rules test FILE... [--real]",
-        description="Run test files (kind RuleTests): input series, a time and a Pod against what each rule says "
-        "of each node. Exit code 1 where one expectation does not hold.",
+        description="Run test files (kind RuleTests). A test has input series, a time, a Pod, and what each rule "
+        "should do with each node. Exit code 1 if an expectation does not hold.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="test file")
-    parser.add_argument("--real", action="store_true", help="ask a real Prometheus, started for each test")
+    parser.add_argument("--real", action="store_true", help="query a real Prometheus, started for each test")
     parser.add_argument("--prometheus-dir", metavar="DIR", help="folder of the program prometheus (else from PATH)")
     given = parser.read(words)
 
@@ -49,11 +49,11 @@ def _export(words: Sequence[str], around: Surroundings) -> int:
     parser = Parser(
         prog="vane rules export",
         usage="vane rules export --prometheus [PATH...]",
-        description="Write the signals as recording rules of a Prometheus, with alerts for signals without series.",
+        description="Write the signals as recording rules for Prometheus, with alerts for signals without series.",
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
-    parser.add_argument("--prometheus", action="store_true", required=True, help="the one form there is")
-    parser.add_argument("--server", metavar="NAME", help="only what this Prometheus is asked for ('': the unnamed one)")
+    parser.add_argument("--prometheus", action="store_true", required=True, help="required: the only form so far")
+    parser.add_argument("--server", metavar="NAME", help="only signals of this Prometheus ('': the unnamed one)")
     given = parser.read(words)
 
     from scheduler.signals.export import export_rules

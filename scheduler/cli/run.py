@@ -15,7 +15,7 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     parser = Parser(
         prog="vane run",
         usage="vane run [FLAGS]",
-        description="Run the scheduler. Flags win over the environment, that over the --config file.",
+        description="Run the scheduler. Flags override the environment, which overrides the --config file.",
     )
     add_options(parser, lambda _: True)
     settings = settings_of(vars(parser.read(words)), around)

@@ -1,4 +1,4 @@
-"""`vane top`: what signals say now, in a terminal again and again, in a pipe once."""
+"""`vane top`: what signals measure now, in a terminal repeatedly, in a pipe once."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     parser = Parser(
         prog="vane top",
         usage="vane top [SIGNAL|NODE] [FLAGS]",
-        description="Show what signals say now, node by node: in a terminal until ^C, in a pipe once.",
+        description="Show what signals measure now, node by node: in a terminal until ^C, in a pipe once.",
     )
-    parser.add_argument("name", nargs="?", default="", metavar="SIGNAL|NODE", help="one signal, or one node in all")
+    parser.add_argument("name", nargs="?", default="", metavar="SIGNAL|NODE", help="one signal, or one node")
     parser.add_argument(
         "--sort", default="value", metavar="value|age|name", help="order of nodes (value, highest first)"
     )
     parser.add_argument("--limit", type=int, metavar="N", help=f"nodes of each signal ({MANY}; {FEW} without a name)")
-    parser.add_argument("--once", action="store_true", help="print once, in a terminal too")
-    parser.add_argument("--interval", default="2s", metavar="DURATION", help="how often it is drawn (2s)")
-    parser.add_argument("--output", default="table", metavar="table|json", help="json: the page /signals, once (table)")
-    parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"where Vane serves ({DEFAULT_URL})")
+    parser.add_argument("--once", action="store_true", help="print once, even in a terminal")
+    parser.add_argument("--interval", default="2s", metavar="DURATION", help="how often the screen is refreshed (2s)")
+    parser.add_argument("--output", default="table", metavar="table|json", help="json: print /signals once (table)")
+    parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"address of Vane ({DEFAULT_URL})")
     parser.add_argument(
-        "--token-file", type=Path, metavar="FILE", help="a bearer token, not needed where Vane listens on loopback"
+        "--token-file", type=Path, metavar="FILE", help="file with a token; not needed if Vane listens only on loopback"
     )
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="the authority of the certificate")
-    parser.add_argument("--insecure-skip-tls-verify", action="store_true", help="take any certificate")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="file with the certificate authority to trust")
+    parser.add_argument("--insecure-skip-tls-verify", action="store_true", help="accept any certificate")
     given = parser.read(words)
     for flag, value, allowed in (
         ("sort", given.sort, ("value", "age", "name")),
@@ -107,7 +107,7 @@ def run_top(options: TopOptions, out: TextIO, err: TextIO, pause: Callable[[floa
     Raises
     ------
     TopError
-        There is no page, at the first look; later ones are told on the screen and looked for again.
+        There is no page, at the first look; later ones are shown on the screen and retried.
     """
     reader = SignalsReader(options.server)
     asked = _asked(reader, options)

@@ -118,13 +118,13 @@ class SignalsReader:
         text = body[:_SHOWN].decode(errors="replace").strip()
         url = self._server.url
         if status == http.client.UNAUTHORIZED:
-            what = "refuses this token" if self._server.token_file else "wants a token"
+            what = "refuses this token" if self._server.token_file else "requires a token"
             raise TopError(
                 f"{url} {what}: {text}. Write --token-file FILE, with a token of an account that may get /signals: "
-                "only a Vane that listens on loopback alone does without"
+                "only a Vane that listens only on loopback needs none"
             )
         if status == http.client.FORBIDDEN:
-            raise TopError(f"{url} lets nobody in to /signals with this token: {text}")
+            raise TopError(f"{url} does not allow this token to get /signals: {text}")
         if status == http.client.NOT_FOUND and text.startswith("/signals: "):
             raise UnknownNameError(text.removeprefix("/signals: "))
         if status != http.client.OK:
@@ -132,7 +132,7 @@ class SignalsReader:
         try:
             page = json.loads(body)
         except ValueError as error:
-            raise TopError(f"{url}/signals is no JSON: {error}. Is that Vane?") from error
+            raise TopError(f"{url}/signals is not JSON: {error}. Is that Vane?") from error
         if not isinstance(page, dict) or not page.keys() >= {"signals", "rules", "nodes"}:
             raise TopError(f"{url}/signals is not the page of Vane, it begins {text[:60]!r}")
         return page
@@ -153,15 +153,15 @@ class SignalsReader:
     def _untrusted(self, error: ssl.SSLCertVerificationError) -> str:
         why = error.verify_message or str(error)
         if is_loopback(self._host) and self._server.token_file is not None and error.verify_code in _SELF_SIGNED:
-            why += "; a token is not sent to a server that nobody vouches for (Vane on loopback alone needs none)"
+            why += "; a token is not sent to a server that is not trusted (Vane only on loopback needs none)"
         return (
             f"the certificate of {self._server.url} is not trusted: {why}. Write --ca-file FILE with the authority "
-            "that has signed it, or --insecure-skip-tls-verify to go on all the same"
+            "that signed it, or --insecure-skip-tls-verify to connect anyway"
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine can be behind an address."""
+    """Whether only this machine can be behind an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

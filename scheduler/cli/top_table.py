@@ -19,7 +19,7 @@ _MISSING_REASONS: Final = {
     "duplicate": "several series",
     "nan": "NaN",
     "inf": "infinite",
-    "parse": "no number",
+    "parse": "not a number",
     "range": "out of range",
     "unknown": "no sample",
 }
@@ -32,7 +32,7 @@ def lines_of(page: dict[str, Any], shown: str = "") -> list[str]:
     suspect = {signal["name"] for signal in signals if signal["suspect"]}
     lines = _columns(_SIGNAL_HEAD, [_signal(one, page["rules"]) for one in signals if shown in ("", one["name"])])
     if not signals:
-        return ["no signals: no rule file names any"]
+        return ["no signals: no rule file defines any"]
     learned = [_learned(one, units.get(one["signal"], "")) for one in page["learned"] if shown in ("", one["signal"])]
     if learned:
         lines += ["", *_columns(_LEARNED_HEAD, learned)]
@@ -59,13 +59,13 @@ def _signal(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[st
 def _wrong(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> str:
     words = [signal["words"]] if signal["words"] else []
     if signal.get("pause"):
-        why = "its server does not answer" if signal["pause"] == "outage" else "it failed some times"
-        words.append(f"asked with pauses, {why}; again in {signal['next_try_s']:.0f} s")
+        why = "its server does not answer" if signal["pause"] == "outage" else "it failed several times"
+        words.append(f"queried less often, {why}; next try in {signal['next_try_s']:.0f} s")
     open_valves = [rule["name"] for rule in rules if rule["signal"] == signal["name"] and rule["valve_open"]]
     if open_valves:
         words.append(f"only scoring: {', '.join(open_valves)}")
     if signal["depends_on_pod"]:
-        words.append(f"by {signal['by']}: every Pod reads its own")
+        words.append(f"by {signal['by']}: every Pod reads its own value")
     return "; ".join(words)
 
 

@@ -87,7 +87,7 @@ class QueuePlugins:
         self._rules = rules
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
-        """Return whether any plugin asked for the event, or it is one that nobody has to ask for."""
+        """Return whether any plugin asked for the event, or it is one that no plugin has to ask for."""
         if event.is_wildcard or event.rules:
             return True
         profiles = self._profiles.values()
@@ -168,5 +168,5 @@ def _ask(plugin: str, interest: EventInterest, pod: PodInfo, event: ClusterEvent
     try:
         return interest.hint(pod, event) is QueueingHint.QUEUE
     except Exception:  # noqa: BLE001 - a broken hint must not strand the Pod: trying it again is the safe answer
-        _log.exception("queueing hint of %s raised for Pod %s on %s; the Pod is tried again", plugin, pod, event.label)
+        _log.exception("queueing hint of %s raised for Pod %s on %s; the Pod is retried", plugin, pod, event.label)
         return True

@@ -70,7 +70,7 @@ class PreemptionDryRun(DryRun):
                 found = run.ask(plugin, state, emptied, ALL_ROWS, standing.shape)
                 standing = sifted_with_faults(plugin.name, found, standing, refusals)
             else:
-                # It may refuse a node once it is emptied, as where a volume has to be attached anew, and would be told.
+                # It may refuse a node once it is emptied, as where a volume has to be attached anew; report that.
                 break
         return refusals
 
@@ -130,7 +130,7 @@ class Leaving:
         return self._has_rivals[lists]
 
     def sums(self, each: IntArray, n_rows: int) -> Sums:
-        """Return the sums of what everyone counts, int64 (n_counts, n_pods); nobody has left yet."""
+        """Return the sums of what all tallies count, int64 (n_counts, n_pods); no Pod has left yet."""
         n_lists, n_leaving = len(self.lists), int(self.lengths.sum())
         in_turns = np.zeros((self.n_turns, len(each), n_lists), dtype=np.int64)
         lists = np.repeat(np.arange(n_lists), self.lengths)
@@ -207,7 +207,7 @@ class Emptying:
         return standing
 
     def _filtered(self, rows: IntArray, refusals: list[Refusal]) -> BoolArray:
-        """Return bool (len(rows),): who passes."""
+        """Return bool (len(rows),): which rows pass."""
         run, told = self._run, list[Refusal]()
         snapshot = self._room.snapshot if self._room else run.snapshot
         standing: BoolArray = np.ones(len(rows), dtype=np.bool_)
@@ -241,7 +241,7 @@ class Emptying:
 
 
 class _Room:
-    """What the Pods occupy, and a view of the snapshot without what of it is gone."""
+    """What the Pods occupy, and a view of the snapshot without the Pods that are gone."""
 
     def __init__(self, snapshot: Snapshot, leaving: Leaving) -> None:
         nodes, pods = snapshot.nodes, leaving.everyone
@@ -271,7 +271,7 @@ def _rivals(run: FilterRun, rows: Mapping[int, object]) -> dict[int, list[PodInf
 
 
 def sifted_with_faults(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
-    """Return who still stands, as `sifted` does; a fault is noted as a refusal, in the words that it would end with."""
+    """Return which rows still stand, as `sifted` does; a fault is noted as a refusal, with its text."""
     for one in found:
         mask = one.mask & standing
         if one.code is Code.ERROR and mask.any():

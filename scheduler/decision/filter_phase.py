@@ -82,7 +82,7 @@ def filter_phase(
     standing = _allowed(found, nominee, nodes, standing, refusals)
     standing = _beside_rivals(run, standing, refusals)
     standing = run.filter(ALL_ROWS, standing, refusals)
-    # As with kube-scheduler, that nobody passes is no failure of the point.
+    # As with kube-scheduler, the point does not fail if no node passes.
     observer.lap("Filter", SUCCESS)
     return Filtered(standing, Diagnosis(n_nodes, tuple(refusals)), found.states, run=run)
 
@@ -154,7 +154,7 @@ def _allowed(
 def _beside_rivals(run: FilterRun, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
     """Return who stands once the Pods nominated to a node, that this Pod may not push aside, count as placed there.
 
-    A node with a fault stands still: whoever asks without the nominated Pods finds it.
+    A node with a fault still stands: the filters without the nominated Pods find the fault.
     """
     nodes = run.snapshot.nodes
     rows = [(name, nodes.row_of(name)) for name in run.snapshot.nominated]

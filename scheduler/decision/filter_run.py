@@ -1,4 +1,4 @@
-"""FilterRun: the Filter plugins of one attempt, to be asked about any rows, as things are or as they might be."""
+"""FilterRun: the Filter plugins of one attempt, asked about any rows, with the Pods as they are or on trial."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FilterRun:
         self._observer = observer
 
     def filter(self, rows: Rows, standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
-        """Return who of `standing`, bool (len(rows),), passes; `refusals` gets why the others do not."""
+        """Return which of `standing`, bool (len(rows),), pass; `refusals` gets why the others do not."""
         for plugin in self.plugins:
             found = rejections(plugin, self.states.get(plugin.name), self.pod, self.snapshot, rows, standing.shape)
             self._observer.ran("Filter", plugin.name, SUCCESS)
@@ -82,7 +82,7 @@ def _counts(plugin: FilterPlugin) -> bool:
 
 
 def sifted(plugin: str, found: list[Rejection], standing: BoolArray, refusals: list[Refusal]) -> BoolArray:
-    """Return who still stands after one plugin's rejections, and append what it refused to `refusals`.
+    """Return which rows still stand after one plugin's rejections, and append what it refused to `refusals`.
 
     Raises
     ------

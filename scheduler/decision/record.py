@@ -64,7 +64,7 @@ class RuleUse:
 
     `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `smoothing_s` is the
     half-life with which the value is smoothed, 0 where it is as measured. `acts` is False where the rule only watched
-    the Pod, `is_valve_open` True where its filter refused nobody for its valve. `key` says which Pods read this value,
+    the Pod, `is_valve_open` True where its filter was suspended. `key` says which Pods read this value,
     where not all do: their workload, their number of cards, the zone that they call.
     """
 

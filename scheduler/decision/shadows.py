@@ -1,7 +1,7 @@
 """Shadows: what rules that only watch a Pod would have done to a decision.
 
 They are asked once the decision has been made, and what they say goes beside it, so that they can change nothing; a
-fault of theirs is told, and the decision stands.
+fault of theirs is reported, and the decision stands.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Instead:
         return Shadow(rule, n_refused, is_chosen_refused, row, weight)
 
     def _choice(self, kept: IntArray, intent: _Intent) -> tuple[int, float]:
-        """Return the best of the rows `kept`, and what the rule's own score weighs there."""
+        """Return the best of the rows `kept`, and the weight of the rule's own score there."""
         decision, (columns, weight) = self._decision, self._with(intent.terms)
         total: IntArray = columns[kept]
         if len(kept) == len(decision.feasible):

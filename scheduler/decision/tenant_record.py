@@ -63,7 +63,7 @@ class TenantUse:
 
 
 def tenant_use(pod: PodInfo, snapshot: Snapshot, decision: Decision) -> TenantUse | None:
-    """Return what to keep, None where nobody has a tenant or no node says what is real."""
+    """Return what to keep; None without tenants, or if no node publishes what is real."""
     nodes = snapshot.nodes
     if not snapshot.signals.rules.tenants or not nodes.publishes.any():
         return None

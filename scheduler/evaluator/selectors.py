@@ -139,5 +139,5 @@ def _at_ms(modifier: Any, moment: Moment) -> int:
     try:
         at: datetime = modifier.at
     except (ValueError, OverflowError) as error:
-        raise UnsupportedPromQLError("AtModifier", f"a time that is no date: {error}") from error
+        raise UnsupportedPromQLError("AtModifier", f"a time that is not a valid date: {error}") from error
     return (at - _EPOCH) // _MILLISECOND

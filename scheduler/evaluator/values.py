@@ -49,7 +49,7 @@ class UnsupportedPromQLError(PromQLError):
     def __init__(self, node: str, detail: str = "") -> None:
         self.node = node
         also = f" ({detail})" if detail else ""
-        super().__init__(f"{node}{also} is outside the PromQL that is evaluated here; ask a full Prometheus")
+        super().__init__(f"{node}{also} is not supported by this embedded evaluator; query a full Prometheus")
 
 
 class QueryTimeoutError(PromQLError):

@@ -12,8 +12,8 @@ class Index(ABC):
 
     A plugin names the classes it needs in `Plugin.indexes`; one instance per class is shared by all profiles
     and told of every Pod that comes to a row or leaves it: events, assume, forget and trials alike. Pods of
-    all schedulers count. What was taken out comes back last when a trial is undone: who needs the order of the Pods
-    asks `snapshot.pods_on`.
+    all schedulers count. When a trial is undone, a Pod that was taken out comes back last: for the order of the
+    Pods ask `snapshot.pods_on`.
     """
 
     @abstractmethod

@@ -102,7 +102,7 @@ class WaitFor:
 
 
 Instruction = Bind | PatchPod | Notify
-"""What PostBind may ask for, and `loop` carries out at any time."""
+"""What PostBind may ask for; `loop` carries it out at any time."""
 
 Preparation = PatchPod | PatchObject | WaitFor
 """What PreBind may ask for, one after the other."""

@@ -94,11 +94,11 @@ class NodeResourcesFitArgs(InTreeArgs, frozen=True):
                 yield ("resources", i, "weight"), f"must be {wanted}, got {resource.weight}. Write for example 1"
         ratio, at = strategy.requested_to_capacity_ratio, ("requestedToCapacityRatio",)
         if strategy.type == shaped and ratio is None:
-            yield at, f"must be given where type is {shaped}, got nothing. Write its shape"
+            yield at, f"must be given if type is {shaped}, got nothing. Write its shape"
         elif strategy.type == shaped and ratio is not None:
             yield from within(at[0], shape_mistakes([(point.utilization, point.score) for point in ratio.shape]))
         elif ratio is not None:
-            yield at, f"must stand only where type is {shaped}, got type {strategy.type!r}. Drop one of the two"
+            yield at, f"must be given only if type is {shaped}, got type {strategy.type!r}. Drop one of the two"
 
 
 class NodeResourcesBalancedAllocationArgs(InTreeArgs, frozen=True):
@@ -109,7 +109,7 @@ class NodeResourcesBalancedAllocationArgs(InTreeArgs, frozen=True):
 
     def mistakes(self) -> Iterator[Mistake]:
         for i in duplicates([resource.name for resource in self.resources]):
-            yield ("resources", i, "name"), f"{self.resources[i].name!r} stands here twice. Name each resource once"
+            yield ("resources", i, "name"), f"{self.resources[i].name!r} is listed twice. Name each resource once"
         for i, resource in enumerate(self.resources):
             if resource.weight != 1:
                 yield ("resources", i, "weight"), f"must be 1, got {resource.weight}. Write 1, or drop it"
@@ -160,13 +160,13 @@ class PodTopologySpreadArgs(InTreeArgs, frozen=True):
         if self.defaulting_type not in ("System", "List"):
             yield ("defaultingType",), f"must be System or List, got {self.defaulting_type!r}. Write one of them"
         elif self.defaulting_type == "System" and self.default_constraints:
-            yield ("defaultingType",), "must be List where there are defaultConstraints, got 'System'. Write List"
+            yield ("defaultingType",), "must be List if there are defaultConstraints, got 'System'. Write List"
         constraints = self.default_constraints
         for i, constraint in enumerate(constraints):
             yield from within("defaultConstraints", within(i, _constraint_mistakes(constraint)))
         for i in duplicates([(one.topology_key, one.when_unsatisfiable) for one in constraints]):
             pair = f"{constraints[i].topology_key!r} with {constraints[i].when_unsatisfiable!r}"
-            yield ("defaultConstraints", i), f"{pair} stands here twice. Write it once"
+            yield ("defaultConstraints", i), f"{pair} is listed twice. Write it once"
 
 
 class VolumeBindingArgs(InTreeArgs, frozen=True):
@@ -227,4 +227,4 @@ def _constraint_mistakes(constraint: TopologySpreadConstraint) -> Iterator[Mista
         found = f"got {constraint.when_unsatisfiable!r}"
         yield ("whenUnsatisfiable",), f"must be DoNotSchedule or ScheduleAnyway, {found}. Write one of them"
     if constraint.label_selector is not None:
-        yield ("labelSelector",), "must not be given: the Pod's services and owners give it. Drop it"
+        yield ("labelSelector",), "must not be given: it is derived from the Pod's services and owners. Drop it"

@@ -51,7 +51,7 @@ def shape_mistakes(points: Sequence[tuple[int, int]]) -> Iterator[Mistake]:
             break
     for i, (percent, score) in enumerate(points):
         if not 0 <= percent <= 100:
-            yield ("shape", i, "utilization"), f"must be from 0 to 100, got {percent}. Write a per cent of use"
+            yield ("shape", i, "utilization"), f"must be from 0 to 100, got {percent}. Write a utilization in per cent"
         if not 0 <= score <= MAX_SHAPE_SCORE:
             yield ("shape", i, "score"), f"must be from 0 to {MAX_SHAPE_SCORE}, got {score}. Write for example 5"
 

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 
 class Observer(Protocol):
-    """Told when an extension point or one of its plugins is through; who implements it measures the time in between.
+    """Called when an extension point or one of its plugins has ended; the implementation measures the time in between.
 
     `status` is a code's label, or ERROR.
     """

@@ -112,7 +112,7 @@ class Plugin:
     def follow(self, snapshot: Snapshot) -> None:
         """Take what has changed into `snapshot.catalog.derived` and `.memo`: called before the first cycle and between.
 
-        So that no Pod's cycle has to take in much; what the plugin answers may not depend on whether it was called.
+        It keeps the work in a Pod's cycle small; the plugin's answers must not depend on whether it was called.
         """
 
 
@@ -131,16 +131,16 @@ class QueueSortPlugin(Plugin, ABC):
 class PreFilterPlugin(Plugin, ABC):
     @abstractmethod
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        """Look at the Pod once. SKIP switches this plugin's Filter off for the cycle; a refusal ends it."""
+        """Look at the Pod once. SKIP switches this plugin's Filter off for the cycle; a refusal ends the cycle."""
 
 
 class FilterPlugin(Plugin, ABC):
     freed_by: ClassVar[FreedBy] = FreedBy.ANY_ROW
-    """What has to leave for a refusal to end; a narrower answer than ANY_ROW, or a tally, makes preemption fast."""
+    """Which Pods must leave for a refusal to end; a narrower answer than ANY_ROW, or a tally, makes preemption fast."""
 
     @abstractmethod
     def filter(self, state: Any, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
-        """Return who is turned away and why; masks are bool (len(rows),). `state` is PreFilter's."""
+        """Return which nodes are refused and why; masks are bool (len(rows),). `state` is PreFilter's."""
 
     def add_pod(self, state: Any, pod: PodInfo, row: int, snapshot: Snapshot) -> Any:
         """Return the state of PreFilter as it is once `pod` has been placed on `row` (PreFilterExtensions)."""
@@ -203,7 +203,7 @@ class DryRun(Protocol):
     def hopeless(self, rows: IntArray, emptied: Snapshot) -> list[Refusal]:
         """Return refusals, masks bool (n_rows,), that will stand on `rows` whichever Pods leave, found in columns.
 
-        A plugin's fault is among them, with Code.ERROR. Whom they do not cover nothing is known of. `emptied`
+        A plugin's fault is among them, with Code.ERROR. Nothing is known of nodes that they do not cover. `emptied`
         shows in `requested` and `n_pods` what is left on each node once every Pod has gone that may go.
         """
 
@@ -284,4 +284,4 @@ class BindPlugin(Plugin, ABC):
 class PostBindPlugin(Plugin, ABC):
     @abstractmethod
     def postbind(self, state: Any, pod: PodInfo, node_name: str) -> Sequence[Instruction]:
-        """Return what is to follow a successful bind; nothing waits for it, and its failure changes nothing."""
+        """Return what to do after a successful bind; nothing waits for it, and its failure changes nothing."""

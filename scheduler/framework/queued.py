@@ -31,7 +31,7 @@ class QueuedEntity:
     fault
         What a PreEnqueue or QueueSort plugin got wrong about it; its attempt must fail with that.
     waits_for_update
-        Refused for what it is, not for where it could go: nothing but its own update brings it back.
+        Refused for its own spec, not for lack of a node: only its own update brings it back.
     first_active_s
         When it first entered the active queue, monotonic seconds: time spent gated is not ours.
     flushed_s, was_flushed

@@ -54,7 +54,7 @@ class PreFilterResult:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """A way out, or none.
+    """A way to make room, or none.
 
     refusal
         Why it found none; UNSCHEDULABLE lets the next plugin try, its reasons end the message to the Pod's owner.
@@ -103,7 +103,7 @@ class Wait:
 class Rejection:
     """Nodes turned away for one reason; `mask` is bool (len(rows),), True where the node is refused.
 
-    One node may be refused by several Rejections of one plugin: all reasons are told, the greater code wins.
+    One node may be refused by several Rejections of one plugin: all reasons are reported, the greater code wins.
     `rule` names the rule behind it, if there is one: a change of that rule's verdict brings the Pod back.
     """
 

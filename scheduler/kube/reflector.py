@@ -143,7 +143,7 @@ class Reflector:
                 self._recovered()
                 self._restarts("closed")
             except ExpiredError as error:
-                log.info("%s: the watch has expired; listing again: %s", self.kind.name, error)
+                log.info("%s: the watch expired; listing again: %s", self.kind.name, error)
                 self._restarts("expired")
                 self._resource_version = ""
                 self._pause(0.0)

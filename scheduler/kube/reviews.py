@@ -25,7 +25,7 @@ class MalformedReviewError(VaneError):
 
 
 class Caller(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Whom a token belongs to, as the API server says."""
+    """The user to whom a token belongs, as the API server says."""
 
     username: str = ""
     uid: str = ""

@@ -93,7 +93,7 @@ class SchedulingCycle:
         decision = self._decide(attempt, snapshot)
         if decision is None:
             return
-        # 5. Record. A record explains; where none can be made the decision stands.
+        # 5. Record. A record only explains; if it fails the decision stands.
         with self._failure.guard.around("record"):
             self._record(attempt, snapshot, decision)
         # 6. Refused?
@@ -123,7 +123,7 @@ class SchedulingCycle:
                 self._followers.remove(plugin)
 
     def lead(self, roll_call: RollCall) -> None:
-        """Go by this list of the Pods that the leader before us has left pending, for a while."""
+        """Use this list of the Pods that the leader before us has left pending, for a while."""
         self._roll_call, self._roll_call_ends_s = roll_call, self._clock() + ROLL_CALL_LIFE_S
 
     def _is_overtaken(self, attempt: Attempt) -> bool:
@@ -141,13 +141,13 @@ class SchedulingCycle:
         self._world.records.add(record)
         self._observer.recorded(record)
         if record.shadow_fault:
-            log.warning("shadow rules were not asked: %s", record.shadow_fault, extra={"pod": attempt.pod.key})
+            log.warning("shadow rules could not be evaluated: %s", record.shadow_fault, extra={"pod": attempt.pod.key})
         if log.isEnabledFor(logging.DEBUG):
             details = {"pod": attempt.pod.key, "node": decision.node_name, "decided_in_s": round(decided_in_s, 6)}
             log.debug("decided", extra=details)
 
     def _decide(self, attempt: Attempt, snapshot: Snapshot) -> Decision | None:
-        """Return the decision, or None where the attempt failed for a reason that the Pod is told."""
+        """Return the decision, or None if the attempt failed for a reason that is reported on the Pod."""
         try:
             if attempt.entity.problem:
                 raise InvalidObjectError(attempt.entity.problem)

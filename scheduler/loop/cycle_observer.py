@@ -13,7 +13,7 @@ EVALUATED: Final = frozenset({"PreFilter", "Filter", "PreScore", "Score"})
 """The points at which kube-scheduler counts `scheduler_plugin_evaluation_total`; it counts each node, we each call."""
 
 _SAMPLED_EVERY: Final = 10
-"""Of how many attempts one has its plugins timed: kube-scheduler draws one in ten by lot."""
+"""In one of so many attempts plugins are timed: kube-scheduler picks one in ten at random."""
 
 
 _RULES_SCORE: Final = SignalScore.__name__
@@ -31,7 +31,7 @@ class CycleObserver:
         self._ran_s = 0.0
         self._n_attempts = 0
         self._is_sampled = False
-        # Counted in plain numbers, a quarter of the price, 20 to 30 times an attempt; the page gets what came about.
+        # Counted as plain numbers, 20 to 30 times per attempt, at a quarter of the cost; the page gets the sums.
         self._ran: dict[tuple[str, str], int] = {}
         self._ran_by_profile: dict[str, dict[tuple[str, str], int]] = {}
         self._covered: dict[str, int] = {}

@@ -39,13 +39,13 @@ class GarbageCollection:
         self._has_been_busy = False
 
     def start(self) -> None:
-        """Let the collector run, and keep what has been imported out of its way."""
+        """Let the collector run, and exclude what has been imported from collection."""
         gc.set_threshold(*_THRESHOLDS)
         self._freeze()
         gc.enable()
 
     def listed(self, n_objects: int) -> None:
-        """Keep what the first lists bring out of the collector's way; none of it is garbage yet."""
+        """Exclude what the first lists bring from collection; none of it is garbage yet."""
         self._n_listed += n_objects
         if math.isinf(self._settled_s) and self._n_listed >= _FROZEN_AT_ONCE:
             self._n_listed = 0

@@ -80,7 +80,7 @@ class Instructions:
                 self._send(instruction)
             case Bind():
                 log.error(
-                    "a Bind that a plugin returned at another point than Bind is ignored",
+                    "ignored a Bind that a plugin returned from a point other than Bind",
                     extra={"pod": f"{instruction.namespace}/{instruction.name}"},
                 )
 

@@ -66,7 +66,7 @@ class Led:
 
 
 class PermitCall(msgspec.Struct, frozen=True):
-    """Which Pod that waits at Permit, whether it goes on, and else why not."""
+    """Which waiting Pod at Permit, whether it goes on, and if not, why."""
 
     namespace: str
     name: str

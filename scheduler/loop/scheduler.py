@@ -116,7 +116,7 @@ class SchedulingLoop:
         return self._parts.binding.n_under_way == 0
 
     def run(self) -> Stop:
-        """Decide until a Stop arrives, from the time on when we lead; return it once the binds under way have ended.
+        """Decide from when we lead until a Stop arrives; return the Stop once the binds under way have ended.
 
         A bind that takes longer than 10 s to end is left to the next leader; so are all where we cannot go on.
         """
@@ -213,7 +213,7 @@ class SchedulingLoop:
             message = self._inbox.take(0.0)
 
     def look_after(self) -> None:
-        """Do what no message brings: notice signals that have aged away, valves, and windows that pass."""
+        """Do what no message triggers: notice absent signals, valves, and windows that have passed."""
         since_s, self._looked_after_s = self._looked_after_s, self._clock()
         self._compare_clocks()
         with self._parts.guard.around("look-after"):
@@ -248,7 +248,7 @@ class SchedulingLoop:
         self._wait_until(self._parts.verdicts.all_asked, self._parts.first_answers_s)
         missing = self._parts.verdicts.unanswered()
         if missing:
-            log.warning("deciding without the first answers of some signals", extra={"signals": sorted(missing)})
+            log.warning("some signals have no answer yet; deciding without them", extra={"signals": sorted(missing)})
 
     def _binder_said(self, said: BinderSaid) -> None:
         parts = self._parts

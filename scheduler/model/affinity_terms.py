@@ -64,7 +64,7 @@ _NO_TERMS = PodTerms()
 
 
 def terms_of(pod: Pod) -> PodTerms:
-    """Return the terms of a Pod; what cannot be read is told, never raised."""
+    """Return the terms of a Pod; what cannot be read is reported, never raised."""
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
         return _NO_TERMS

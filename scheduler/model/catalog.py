@@ -55,7 +55,7 @@ ObjectKey = tuple[str, str, str]
 """Kind, namespace ("" where it has none) and name of an object, Nodes among them."""
 
 _JOURNAL = 8_192
-"""Changes of one kind that are remembered at least; who asks less often has to look at all objects again."""
+"""Changes of one kind that are remembered at least; a caller that asks less often has to look at all objects again."""
 
 
 def key_of(item: CatalogObject) -> ObjectKey:

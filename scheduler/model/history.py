@@ -24,7 +24,7 @@ CAPACITY = 50_000
 """Pods remembered, the earliest placed forgotten first: some 50 MB, with five labels each."""
 
 _COLUMNS = 256
-"""Columns kept, the one that nobody has asked for longest forgotten first."""
+"""Columns kept; the one that was not asked for longest is forgotten first."""
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -41,7 +41,7 @@ class Departed:
 
 
 class CountedPods(NamedTuple):
-    """Whom to count: Pods with all these labels, at least one, in a namespace (None: in any)."""
+    """Which Pods to count: those with all these labels, at least one, in a namespace (None: in any)."""
 
     namespace: str | None
     labels: Labels

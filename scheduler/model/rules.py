@@ -83,7 +83,7 @@ class BuiltIn:
         what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, the rest in whole
         units.
     same
-        `count`: Pods whose values of these labels are those of the Pod at hand, in order; nobody, where it lacks one.
+        `count`: Pods whose values of these labels are those of the Pod at hand, in order; no Pods if it lacks one.
     window_s
         `count`: Pods that were placed within so many seconds count though they have gone; 0: only who is there.
     all_namespaces

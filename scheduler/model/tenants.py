@@ -7,7 +7,7 @@ from dataclasses import replace
 from scheduler.model.rules import Rule, RuleSet, Tenant
 
 NO_TENANT = "no tenant"
-"""Stands for the Pods that are nobody's, who have 100 % of what is real."""
+"""Stands for Pods without a tenant, which have 100 % of what is real."""
 
 
 def key_of(tenant: Tenant | None) -> str:
@@ -16,7 +16,7 @@ def key_of(tenant: Tenant | None) -> str:
 
 
 def names_of_tenants(rules: RuleSet) -> list[str]:
-    """Return the names of all to whom a refusal may be ascribed, none without tenants."""
+    """Return the names of all tenants that may be named in a refusal; none without tenants."""
     return [NO_TENANT, *map(key_of, rules.tenants)] if rules.tenants else []
 
 
@@ -32,7 +32,7 @@ def concerned(rules: RuleSet, changed: frozenset[str]) -> frozenset[str]:
 
 
 def reassigned(old: RuleSet, new: RuleSet) -> frozenset[str]:
-    """Return whom another list of tenants concerns: everyone, as who comes first counts; nobody if it is the same."""
+    """Return whom a new list of tenants affects: all, as the first match counts; none if the list is the same."""
     if [_meaning(tenant) for tenant in old.tenants] == [_meaning(tenant) for tenant in new.tenants]:
         return frozenset()
     return frozenset({NO_TENANT, *map(key_of, old.tenants), *map(key_of, new.tenants)})

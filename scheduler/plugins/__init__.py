@@ -44,7 +44,7 @@ class Link(NamedTuple):
 # Of several filters that refuse a node the first is counted, and its code decides whether preemption tries the node.
 # A refusal at PreFilter ends the attempt: plugins behind it are not asked. The order of score plugins changes no total.
 DEFAULT_CHAIN: tuple[Link, ...] = (
-    # PreEnqueue only, before DefaultPreemption: a gated Pod is told of its gates.
+    # PreEnqueue only, before DefaultPreemption: a gated Pod's condition names its gates.
     Link("SchedulingGates", SchedulingGates),
     # QueueSort only, of which there is one.
     Link("PrioritySort", PrioritySort),
@@ -72,7 +72,7 @@ DEFAULT_CHAIN: tuple[Link, ...] = (
     Link("PodTopologySpread", PodTopologySpread, 2),
     # Sums over domains too, and asks besides what the Pods there say about others.
     Link("InterPodAffinity", InterPodAffinity, 2),
-    # Cheap, but behind all others in 1.37: its reason is told only where there is no other.
+    # Cheap, but behind all others in 1.37: its reason is reported only where there is no other.
     Link("NodeDeclaredFeatures", NodeDeclaredFeatures),
     # Runs at PostFilter, when all filters have spoken, wherever it stands.
     Link("DefaultPreemption", DefaultPreemption),

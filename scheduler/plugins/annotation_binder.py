@@ -1,4 +1,4 @@
-"""AnnotationBinder: makes the decision known as an annotation, for somebody else to bind the Pod."""
+"""AnnotationBinder: writes the decision into an annotation, for another component to bind the Pod."""
 
 from __future__ import annotations
 

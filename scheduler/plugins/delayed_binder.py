@@ -1,4 +1,4 @@
-"""DelayedBinder: proposes a node, and binds the Pod once somebody has confirmed it."""
+"""DelayedBinder: proposes a node, and binds the Pod once the node is confirmed."""
 
 from __future__ import annotations
 

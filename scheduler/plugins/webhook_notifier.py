@@ -30,9 +30,9 @@ class WebhookNotifierArgs(PluginArgs, frozen=True):
             raise ValueError("url: must be http://HOST or https://HOST with port, path and query if need be, no user")
         for field, path in (("tokenFile", self.token_file), ("caFile", self.ca_file)):
             if path is not None and not path.startswith("/"):
-                raise ValueError(f"{field}: must be an absolute path, got {path!r}. Write it from / on")
+                raise ValueError(f"{field}: must be an absolute path, got {path!r}. Begin it with /")
         if self.ca_file is not None and match[1] == "http":
-            raise ValueError("caFile: is of no use with http://. Write https:// in url, or drop caFile")
+            raise ValueError("caFile: has no effect with http://. Write https:// in url, or drop caFile")
 
 
 class WebhookNotifier(PostBindPlugin):

@@ -63,7 +63,7 @@ def read_test_file(path: str, data: bytes) -> tuple[RuleTestFile | None, list[Pr
     for number, item in enumerate(read_list(fields.get("tests"), scope.inner("tests"), "Write `- name: …`") or (), 1):
         test = _TestReader(Scope(report, f"test {number}"), shared).read(item)
         if test is not None and any(other.name == test.name for other in tests):
-            scope.problem(item, f"two tests of one name, got {test.name!r}. Rename one")
+            scope.problem(item, f"two tests with the same name, got {test.name!r}. Rename one")
         if test is not None:
             tests.append(test)
     return RuleTestFile(path, rule_files, tuple(tests)), report.problems
@@ -112,7 +112,7 @@ class _TestReader:
         self._nodes = own if "nodes" in fields else self._shared.nodes
         self._node_names = frozenset(node.metadata.name for node in self._nodes)
         if len(self._node_names) < len(self._nodes):
-            scope.problem(fields.at("nodes"), "two nodes of one name. Rename one")
+            scope.problem(fields.at("nodes"), "two nodes with the same name. Rename one")
         if not self._nodes:
             scope.problem(fields.node, "no nodes. Write `nodes: [node-1, node-2]` here or for the whole file")
         pods = (*self._shared.pods, *_each(fields, scope, "pods", read_placed_pod))
@@ -154,7 +154,7 @@ class _TestReader:
                 continue
             key = frozenset(labels.items())
             if key in found:
-                scope.problem(inner.at("series"), "stands twice. Write all its values in one place")
+                scope.problem(inner.at("series"), "is given twice. Write all its values in one place")
             samples = tuple((i * interval_s, value) for i, value in enumerate(values) if value is not None)
             found[key] = InputSeries(labels, samples)
         return tuple(found.values())

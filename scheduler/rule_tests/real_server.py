@@ -123,7 +123,7 @@ def _await_ready(process: subprocess.Popen[bytes], url: str, folder: Path) -> No
         if process.poll() is not None or time.monotonic() > deadline_s:
             tail = "\n".join(_log(folder).read_text(errors="replace").splitlines()[-_TAIL_LINES:])
             ended = "it has ended" if process.poll() is not None else f"no answer within {_READY_S:g} s"
-            raise ConfigError(f"{PROGRAM} did not get ready, {ended}; the end of its log:\n{tail}")
+            raise ConfigError(f"{PROGRAM} did not become ready, {ended}; the end of its log:\n{tail}")
         time.sleep(_LOOK_S)
 
 

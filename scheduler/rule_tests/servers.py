@@ -39,7 +39,7 @@ class RuleTestServer(Protocol):
 def no_promql(rules: RuleSet) -> list[Problem]:
     """Return a problem for each expression that no Prometheus reads: what only VictoriaMetrics knows."""
     foreign = [signal for signal in rules.signals.values() if signal.expr and _is_foreign(signal.expr)]
-    said = "MetricsQL that is no PromQL, and nothing here answers it. Leave its file out of the test"
+    said = "MetricsQL that is not PromQL; no server here can evaluate it. Leave its file out of the test"
     return [problem_at(signal.where, f"signal '{signal.name}': {said}") for signal in foreign]
 
 
@@ -58,7 +58,7 @@ class EmbeddedServer:
             except UnsupportedPromQLError as error:
                 kind, _, function = error.node.partition(" ")
                 what = f"the function {function}" if kind == "Call" and function else error.node
-                message = f"signal '{signal.name}': {what} is not known to the embedded evaluator"
+                message = f"signal '{signal.name}': the embedded evaluator does not support {what}"
                 problems.append(problem_at(signal.where, f"{message}. Add --real to ask a real Prometheus"))
             except PromQLSyntaxError:
                 continue  # told already

@@ -1,4 +1,4 @@
-"""CompiledRule: one rule with what it reads: whom it concerns, what it refuses, how it scores, what it weighs."""
+"""CompiledRule: one rule with what it reads: to which Pods it applies, what it refuses, how it scores, its weight."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from scheduler.rules.kinds import reading_of
 from scheduler.rules.score import on_curve, rule_scores, rule_weight
 
 CODE: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
-"""Preemption can neither cool a node nor measure it, and nobody is pushed aside to make a count smaller."""
+"""Preemption can neither cool a node nor measure it, and does not evict Pods to make a count smaller."""
 
 
 class CompiledRule:
@@ -64,7 +64,7 @@ class CompiledRule:
         return found
 
     def steady_rejections(self, snapshot: Snapshot) -> Sequence[Rejection]:
-        """Return what a steady rule refuses, without masks that refuse nobody; nothing while its valve is open."""
+        """Return what a steady rule refuses, without masks that refuse no node; nothing while its valve is open."""
         signals, is_open = snapshot.signals, self.reading.is_valve_open(None, snapshot)
         column, tripped = signals.columns[self.rule.signal], signals.tripped.get(self.name)
 

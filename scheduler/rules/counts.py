@@ -141,7 +141,7 @@ class BuiltInReading(Reading, ABC):
         """Return the values where each row misses what has left it, int64 (n_rows,), and not what left others."""
         nodes = snapshot.nodes
         values = self._summed(before, nodes)
-        # Nobody's Pods but those of live nodes are in a sum.
+        # Only Pods of live nodes are in a sum.
         values -= gone if self.signal.by is ByKind.NODE else np.where(nodes.alive, gone, 0)
         return self._in_unit(values, nodes)
 
@@ -174,7 +174,7 @@ class BuiltInReading(Reading, ABC):
 
 
 class AllocatableReading(BuiltInReading):
-    """Reads what nodes have of a resource, whoever is there."""
+    """Reads what nodes have of a resource, whichever Pods are there."""
 
     def amounts(self, pod: PodInfo | None, snapshot: Snapshot) -> IntArray:
         return allocatable(self._resource, snapshot.nodes)
@@ -236,7 +236,7 @@ class PodsReading(BuiltInReading):
 
 
 class CountReading(BuiltInReading):
-    """Counts the Pods whose values of some labels are those of the Pod at hand."""
+    """Counts the Pods that have the same values of some labels as the Pod to place."""
 
     depends_on_pod = True
 
@@ -255,7 +255,7 @@ class CountReading(BuiltInReading):
         return counts + snapshot.placed_within(built_in.window_s, question)
 
     def counted(self, pod: PodInfo) -> PodMatch | None:
-        """Return which Pods count for a Pod, None where it lacks one of the labels: then nobody is like it."""
+        """Return which Pods count for a Pod, None where it lacks one of the labels: then no Pod is like it."""
         terms = []
         for key in self._built_in.same:
             value = pod.labels.get(key)
@@ -297,14 +297,14 @@ class CountReading(BuiltInReading):
         return self._without_staying(lower, counts, snapshot) if self._built_in.window_s else counts
 
     def _without_staying(self, match: PodMatch, counts: IntArray, snapshot: Snapshot) -> IntArray:
-        """Return counts less those who go on counting; a plain loop over the Pods of the nodes that have any."""
+        """Return counts without the Pods that still count; a plain loop over the Pods of the nodes that have any."""
         left = counts.copy()
         for row in np.flatnonzero(counts).tolist():
             left[row] -= sum(match.holds(one) and self._stays(one, snapshot) for one in snapshot.pods_on(row))
         return left
 
     def _stays(self, pod: PodInfo, snapshot: Snapshot) -> bool:
-        """Return whether a Pod on a node would count though it left, its window not having passed."""
+        """Return whether a Pod on a node would still count after it left, because its window has not passed."""
         window_s = self._built_in.window_s
         row = snapshot.nodes.row_of(pod.pod.spec.node_name) if window_s else None
         return row is not None and snapshot.is_on(pod, row) and snapshot.is_recent(pod, window_s)
@@ -327,7 +327,7 @@ BUILT_IN: Final[dict[BuiltInKind, type[BuiltInReading]]] = {
 
 
 def allocatable(resource: str, nodes: NodeView) -> IntArray:
-    """Return int64 (n_rows,), what each node has of a resource, zeros where nobody knows of it."""
+    """Return int64 (n_rows,), what each node has of a resource, zeros where it is unknown."""
     row = nodes.resources.get(resource)
     return _nothing(nodes) if row is None else nodes.allocatable[row]
 

@@ -1,8 +1,8 @@
 """What rules refuse while Pods leave nodes or come to them: what counts Pods follows, all other verdicts stand.
 
-Pending load on a node goes with its Pods. A built-in signal is of the Pods that are there, so a node may pass with one
-Pod more and not with two, or with a Pod that stays and not without it; with a window, who is pushed aside counts on
-until it has passed. Measured samples change with no Pod that preemption moves.
+Pending load leaves a node with its Pods. A built-in signal counts the Pods that are there, so a node may pass with one
+Pod more and not with two, or with a Pod that stays and not without it; with a window, evicted Pods still count until it
+has passed. Preemption does not change measured samples.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RulesWithout:
 def tally_of(rules: Sequence[CompiledRule], pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
     """Return what follows Pods that leave, for rules that act for the Pod to place; None if that takes moving them.
 
-    Rules whose valve is open refuse nobody, whoever leaves.
+    Rules whose valve is open refuse no node, whichever Pods leave.
     """
     acting = [rule for rule in rules if not rule.reading.is_valve_open(pod, snapshot)]
     if any(rule.reading.is_moved_by(pod, one) for rule in acting for one in pods):

@@ -20,7 +20,7 @@ from scheduler.rules.sampled import SampledReading
 from scheduler.rules.shown import Shown, Verdict, Wanted
 
 MOST_SHOWN: Final = 1_000
-"""As many of 100,000 take the deciding thread 1.5 ms."""
+"""So many of 100,000 samples take the deciding thread 1.5 ms."""
 
 
 class KeyedReading(SampledReading, ABC):

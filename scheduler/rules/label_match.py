@@ -16,7 +16,7 @@ from scheduler.rules.reading import Reading, Sample
 
 
 class LabelMatchReading(Reading):
-    """Refuses the nodes whose label has not the Pod's value; a Pod without a value may go anywhere."""
+    """Refuses the nodes whose label does not have the Pod's value; a Pod without a value may go anywhere."""
 
     depends_on_pod = True
     is_asked = False

@@ -1,10 +1,10 @@
-"""Pairs of domains: a Pod reads what lies between a node's domain and those that it calls.
+"""Pairs of domains: a Pod reads the value between a node's domain and the domains that it calls.
 
 Where the rule says which Pods it calls, that is the mean over them, each counted where it is now; those that are being
-deleted do not count. Pairs without a sample are left out, and a domain has no invented zero to itself. Of several pairs
-the filter's limit lies between `max` and `clear`, closer to `clear` the more of the called Pods are behind pairs that
-are tripped: with one pair that is plain hysteresis. A Pod whose called Pods are nowhere yet is not refused for the lack
-of a sample.
+deleted do not count. Pairs without a sample are left out, also those of a domain with itself. With several pairs the
+filter's limit lies between `max` and `clear`: the more of the called Pods are behind tripped pairs, the closer it is to
+`clear`. With one pair that is plain hysteresis. A Pod whose called Pods are not placed yet is not refused for lack of a
+sample.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _by_domain(column: IntArray, signal: Signal, snapshot: Snapshot) -> IntArray
     codes = snapshot.nodes.label_codes(signal.label)
     if codes is None:
         return np.zeros(len(column), dtype=np.int64)
-    # One entry more: code -1, a node without the label, adds to the last, which is nobody's.
+    # One entry more: code -1, a node without the label, adds to the last, which belongs to no node.
     sums = np.zeros(int(codes.max(initial=-1)) + 2, dtype=np.int64)
     np.add.at(sums, codes, column)
     sums[-1] = 0
@@ -101,7 +101,7 @@ def _by_domain(column: IntArray, signal: Signal, snapshot: Snapshot) -> IntArray
 
 
 def _allocatable(signal: Signal, snapshot: Snapshot) -> IntArray:
-    """Return int64 (n_rows,): what each node has of the effect's resource, zeros where nobody knows of it."""
+    """Return int64 (n_rows,): what each node has of the effect's resource, zeros where it is unknown."""
     nodes, effect = snapshot.nodes, signal.inflight
     index = None if effect is None else nodes.resources.get(effect.resource)
     return np.zeros(nodes.n_rows, dtype=np.int64) if index is None else nodes.allocatable[index]

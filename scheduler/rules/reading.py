@@ -1,8 +1,8 @@
 """Reading: what one rule reads of its signal. Everything that differs by kind of signal is a method here.
 
 There is one class for each kind (`rules.kinds`), and one object for each rule of a compiled rule set. A reading is
-pure: the snapshot and the Pod say it all. What it remembers is its own last results, each with the very columns it was
-made from, so that asking again or computing again is the same.
+pure: its answers depend only on the snapshot and the Pod. It remembers only its own last results, each with the columns
+from which it was computed, so that a kept result is the same as a new one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scheduler.model.snapshot import Snapshot
 from scheduler.rules.shown import Shown, Verdict, Wanted, shown_nodes
 
 RefusedWithout = Callable[[IntArray], BoolArray | None]
-"""What has left each row, int64 (n_rows,), in; what is refused then, bool (n_rows,), out; None: nobody."""
+"""What has left each row, int64 (n_rows,), in; what is refused then, bool (n_rows,), out; None: no node."""
 
 
 Sample = tuple[str, float, float, float, str]
@@ -52,7 +52,7 @@ class Departures:
 
 
 class Reading:
-    """What a rule reads. This class reads nothing and refuses nobody; each kind says what differs.
+    """What a rule reads. This class reads nothing and refuses no node; each kind overrides what differs.
 
     `kept` has the last results that Pods have of their own, of all rules together, so that many rules need no more room
     than one.
@@ -127,7 +127,7 @@ class Reading:
         return None
 
     def departures(self, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Departures | None:
-        """Return what it counts of Pods that may leave; None where its verdict is the same whoever is there."""
+        """Return what it counts of Pods that may leave; None if its verdict does not depend on them."""
         return None
 
     def is_moved_by(self, pod: PodInfo, other: PodInfo) -> bool:
@@ -152,7 +152,7 @@ class Reading:
         pending = math.nan if column.pending is None else float(column.pending[row])
         freshness, age_s = column.freshness, column.age_s
         if column.row_lag_s is not None:
-            # A node whose own sample is old is told as that, not as the signal on the whole.
+            # For a node whose own sample is old its own age is reported, not that of the signal.
             freshness, age_s = column.freshness_at(row), column.age_at(row)
         return freshness.value, age_s, float(column.values[row]), pending, column.key
 
@@ -172,5 +172,5 @@ class Reading:
         return verdicts
 
     def _is_due_a_sample(self, pod: PodInfo | None, snapshot: Snapshot) -> bool:
-        """Whether a node without a sample for this Pod may be refused for that."""
+        """Whether a node may be refused because it has no sample for this Pod."""
         return True

@@ -55,11 +55,11 @@ def rule_scores(score: RuleScore, column: SignalColumn | None, alive: BoolArray)
     scores = on_curve(score.curve, column.expected)
     missing = np.isnan(scores)
     confidence, by_row = column.confidence, column.row_confidence
-    # The median costs as much as all the rest; with every node measured and fresh nobody asks for it.
+    # The median costs as much as all the rest; with every node measured and fresh it is not needed.
     needs_neutral = confidence < 1.0 or by_row is not None or bool((missing & alive).any())
     neutral = _median(scores[_telling(column, alive & ~missing)]) if needs_neutral else NEUTRAL_SCORE
     if by_row is not None:
-        # Only where it fades: taking neutral off and putting it back may step over 100 by a hair.
+        # Only where it fades: subtracting neutral and adding it again may give slightly more than 100.
         faded = neutral + by_row * (scores - neutral)
         np.minimum(faded, neutral, out=faded, where=_is_outdated(column, by_row))
         np.copyto(scores, faded, where=by_row < 1.0)
@@ -106,7 +106,7 @@ def on_curve(curve: Curve, values: FloatArray) -> FloatArray:
         np.minimum(step, x1 - x0, out=step)
         step *= (y1 - y0) / (x1 - x0)
         scores += step
-    # Rounding may step over an end by a hair, which the framework would refuse.
+    # Rounding may give slightly more than an end, which the framework would refuse.
     np.maximum(scores, min(ys), out=scores)
     np.minimum(scores, max(ys), out=scores)
     return scores

@@ -37,7 +37,7 @@ def tenant_of(pod: PodInfo, snapshot: Snapshot) -> Tenant | None:
 
 
 def bounded_requests(tenant: Tenant | None, pod: PodInfo, snapshot: Snapshot) -> Amounts:
-    """Return what the Pod asks for of the resources of which somebody may not have all that is advertised."""
+    """Return the Pod's requests of the resources of which some tenant may not use all that is advertised."""
     nodes = snapshot.nodes
     return {
         name: amount

@@ -1,4 +1,4 @@
-"""Who may see a page: probes are open, all others bring a token that the API server knows.
+"""Who may see a page: probes are open, all others need a token that the API server accepts.
 
 Only a server that listens on loopback alone shows its pages to this machine unasked. Where it listens on more, loopback
 says nothing of who calls: behind a mesh's proxy in the Pod, or `kubectl port-forward`, everybody comes from there.
@@ -70,8 +70,8 @@ class Gate:
         try:
             return await self._review(self._reviews, token.strip(), request.method.lower(), request.path)
         except VaneError as error:
-            _log.error("nobody is let in to a page, the API server does not say who calls", extra={"error": str(error)})
-            return _text(500, "the API server was asked who calls and gave no answer; the log says more")
+            _log.error("a caller is refused, the API server does not review its access", extra={"error": str(error)})
+            return _text(500, "the API server did not answer a review of this access; see the log")
 
     def _may_read(self, remote: str | None) -> bool:
         return self._reads_are_open or (self._is_on_loopback and is_loopback(remote))
@@ -113,7 +113,7 @@ def is_loopback(remote: str | None) -> bool:
 
 
 def _unauthorized() -> web.Response:
-    response = _text(401, "callers need a bearer token that the API server knows")
+    response = _text(401, "callers need a bearer token that the API server accepts")
     response.headers["WWW-Authenticate"] = 'Bearer realm="vane"'
     return response
 

@@ -29,7 +29,7 @@ _bodies = msgspec.json.Decoder(_Body)
 async def read_call(request: web.Request) -> PermitCall | web.Response:
     """Return the call, or what is wrong with it: 415 or 400.
 
-    The content type is asked for because a web page in somebody's browser can't send it here unasked.
+    The content type is required because a web page in a browser cannot send it without asking first.
     """
     if request.content_type != "application/json":
         found = f"got Content-Type {request.content_type!r}. Write application/json"
@@ -50,7 +50,7 @@ def answer(call: PermitCall, waiting: bool) -> web.Response:
     """Return 200 where the Pod was waiting, 404 where not."""
     if waiting:
         return _json(200, {"waiting": True})
-    text = f"no Pod {call.namespace}/{call.name} waits here; of several replicas only the leader knows those that do"
+    text = f"no Pod {call.namespace}/{call.name} waits here; of all replicas only the leader knows the Pods that wait"
     return _json(404, {"waiting": False, "message": text})
 
 

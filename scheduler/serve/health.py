@@ -25,7 +25,7 @@ _checks = msgspec.json.Decoder(list[Check])
 
 
 class HealthPage(AnsweredPage[HealthQuery, Sequence[Check]]):
-    """The checks of one kind, first of all that somebody answers."""
+    """The checks of one kind; the first is that there is an answer."""
 
     def __init__(self, query: HealthQuery) -> None:
         super().__init__(query)

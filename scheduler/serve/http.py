@@ -235,14 +235,14 @@ async def _answer(
     done, _ = await asyncio.wait([task], timeout=limit_s)
     if not done:
         task.cancel()
-        _log.warning("no answer for a page in time", extra={"page": path, "limit_s": limit_s})
+        _log.warning("a page timed out", extra={"page": path, "limit_s": limit_s})
         return _text(f"{path}: no answer in {limit_s:g} s\n", 503)
     error = asyncio.CancelledError() if task.cancelled() else task.exception()
     if isinstance(error, PageRefused):
         raise error
     if error is not None:
         _log.error("a page failed", extra={"page": path}, exc_info=error)
-        return _text(f"{path}: failed with {type(error).__name__}; the log says more\n", 500)
+        return _text(f"{path}: failed with {type(error).__name__}; see the log\n", 500)
     return task.result()
 
 

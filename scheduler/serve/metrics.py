@@ -67,7 +67,7 @@ class HealthMetrics:
         self._total(name, kind, "success" if ok else "error").inc()
 
     def unanswered(self, kind: str) -> None:
-        """Count all checks of a page as failed: nobody answered."""
+        """Count all checks of a page as failed: there was no answer."""
         for name, its_kind in tuple(self._known):
             if its_kind == kind:
                 self.observe(name, kind, False)

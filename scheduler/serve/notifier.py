@@ -187,7 +187,7 @@ class Notifier:
         elif failure is not None and receiver not in self._failing and len(self._failing) < self._limits.max_waiting:
             self._failing.add(receiver)
             log.warning(
-                "a notification was not delivered; others may follow, and are counted",
+                "a notification was not delivered; further failures are only counted",
                 extra={"receiver": _host(receiver), "error": failure.text},
             )
 

@@ -68,7 +68,7 @@ class ServingCertificate:
         try:
             self._current = _file_context(*self._files)
         except ConfigError as error:
-            _log.warning("the serving certificate stays the old one", extra={"reason": str(error)})
+            _log.warning("the serving certificate cannot be loaded; the old one stays", extra={"reason": str(error)})
             return False
         self._stamp = stamp
         _log.info("serving certificate loaded", extra={"file": str(self._files[0])})

@@ -76,7 +76,7 @@ def _read(data: bytes, report: Report, folder: Path) -> list[Source]:
     source.values[_SCHEDULER] = scheduler
     for location in others.given:
         if location in document.places.values:
-            told = f"stands in the block {_SCHEDULER} too. Write it once"
+            told = f"is also set in the block {_SCHEDULER}. Write it once"
             source.problems.append(f"{document.places.of(location)}: {told}")
     return [source, _named(others, scheduler)]
 

@@ -59,7 +59,7 @@ def read_profiles(node: YamlNode | None, scope: Scope) -> tuple[ProfileSettings,
         name = profile.scheduler_name
         if name and first_of.setdefault(name, i) != i:
             at = fields.get("schedulerName") or item
-            what = f"{name!r} is the name of profiles[{first_of[name]}] too. Write another"
+            what = f"{name!r} is also the name of profiles[{first_of[name]}]. Write another"
             fields.scope.inner("schedulerName").problem(at, what)
     return tuple(profiles)
 

@@ -99,11 +99,11 @@ def _backoff(fields: Fields) -> tuple[int, int]:
 def _check_without_effect(fields: Fields) -> None:
     read_percentage(fields)
     if read_whole(fields, "parallelism", 1, INT32) not in (None, _DEFAULT_PARALLELISM):
-        _notice(fields, "parallelism", "one thread decides, over all nodes at once")
+        _notice(fields, "parallelism", "one thread decides for all nodes at once")
     for name in ("enableProfiling", "enableContentionProfiling"):
         read_switch(fields, name)
     if read_switch(fields, "delayCacheUntilActive"):
-        _notice(fields, "delayCacheUntilActive", "a standby watches as the leader does, to take over at once")
+        _notice(fields, "delayCacheUntilActive", "a standby watches like the leader, to take over at once")
 
 
 def _read_leader_election(node: YamlNode | None, scope: Scope, others: Source) -> None:

@@ -79,7 +79,7 @@ def _conflicts(settings: Settings, sources: Sequence[Source]) -> list[str]:
         if serving.tls_cert_file is None:
             given, lacking = ("tlsPrivateKeyFile", "--tls-cert-file"), "certificate"
         place = _place(("serving", given[0]), sources)
-        found.append(f"{place}: needs the {lacking} too. Write {given[1]}, or drop both for a self-signed certificate")
+        found.append(f"{place}: also needs the {lacking}. Write {given[1]}, or drop both for a self-signed certificate")
     found += prometheus_conflicts(settings.prometheus, lambda location: _place(location, sources))
     names = [profile.scheduler_name for profile in settings.scheduler.profiles if profile.scheduler_name]
     if names and settings.scheduler_name not in names:

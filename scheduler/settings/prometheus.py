@@ -30,15 +30,15 @@ class ServerSettings(Group):
 
     url: HttpUrl | None = Field(
         default=None,
-        description="Base URL of the Prometheus API, without /api/v1; unset: signals that ask it stay missing",
+        description="Base URL of the Prometheus API, without /api/v1; unset: signals without a server stay missing",
     )
     flavor: Flavor = Field(
         default=Flavor.PROMETHEUS,
-        description="What answers at the URL, which decides the parameters sent along",
+        description="Kind of server at the URL; decides which parameters are sent with each query",
     )
     token_file: AnyPath | None = Field(
         default=None,
-        description="File with a bearer token, read again when it changes; a file, as flags show in process lists",
+        description="File with a bearer token, read again when it changes; process lists would show a flag",
     )
     username: UserName | None = Field(default=None, description="User for basic authentication")
     password_file: AnyPath | None = Field(
@@ -55,10 +55,10 @@ class ServerSettings(Group):
         default=(), description="HTTP header sent with every query, as X-Scope-OrgID=shop for a tenant", repr=False
     )
     max_series: Annotated[StrictInt, Field(ge=1, le=10_000_000)] = Field(
-        default=100_000, description="The most series that the answer to one query may have"
+        default=100_000, description="Maximum number of series in the answer to one query"
     )
     max_bytes: Annotated[StrictInt, Field(ge=1024, le=1 << 32)] = Field(
-        default=64 << 20, description="The most bytes that the answer to one query may have"
+        default=64 << 20, description="Maximum number of bytes in the answer to one query"
     )
 
 
@@ -89,7 +89,7 @@ def conflicts(settings: PrometheusSettings, place: Callable[[Location], str]) ->
         found += _of_one(server, at, place)
         if server.name in first:
             there = place((*first[server.name], "name"))
-            found.append(f"{place((*at, 'name'))}: {server.name!r} stands twice, first at {there}. Rename one")
+            found.append(f"{place((*at, 'name'))}: {server.name!r} is used twice, first at {there}. Rename one")
         first.setdefault(server.name, at)
     return found
 
@@ -103,7 +103,7 @@ def _of_one(server: ServerSettings, at: Location, place: Callable[[Location], st
     for one, other, name, other_name in pairs:
         if (one is None) != (other is None):
             given, lacking = (name, other_name) if other is None else (other_name, name)
-            found.append(f"{place((*at, given))}: needs {lacking} too. Write it, or drop {given}")
+            found.append(f"{place((*at, given))}: also needs {lacking}. Write it, or drop {given}")
     ways = {
         "tokenFile": server.token_file is not None,
         "passwordFile": server.username is not None and server.password_file is not None,
@@ -111,7 +111,7 @@ def _of_one(server: ServerSettings, at: Location, place: Callable[[Location], st
     }
     used = [name for name, is_used in ways.items() if is_used]
     if len(used) > 1:
-        found.append(f"{place((*at, used[-1]))}: Authorization is set by {used[0]} too. Drop one of the two")
+        found.append(f"{place((*at, used[-1]))}: Authorization is also set by {used[0]}. Drop one of the two")
     if server.cert_file is not None and server.url is not None and not server.url.startswith("https:"):
         found.append(f"{place((*at, 'certFile'))}: a certificate needs https, got {server.url!r}. Write https://...")
     return found

@@ -18,11 +18,11 @@ class ServingSettings(Group):
     """The page with health and metrics."""
 
     secure_port: Annotated[StrictInt, Field(ge=0, le=65535)] = Field(
-        default=10259, description="HTTPS port of health and metrics, kube-scheduler's; 0: don't serve"
+        default=10259, description="HTTPS port of health and metrics, the same as kube-scheduler's; 0: no pages"
     )
     bind_address: Address = Field(
         default="127.0.0.1",
-        description="IP address to listen on; beyond loopback all callers need a token that the API server knows",
+        description="IP address to listen on; beyond loopback all callers need a token that the API server accepts",
     )
     tls_cert_file: AnyPath | None = Field(
         default=None,
@@ -33,7 +33,7 @@ class ServingSettings(Group):
     )
     unauthenticated_metrics: StrictBool = Field(
         default=False,
-        description="Show all pages to anyone who can connect, with no token",
+        description="Show all pages to anyone who can connect, without a token",
     )
 
     @property
@@ -51,7 +51,7 @@ class LeaderElectionSettings(Group):
     lease_duration_s: Annotated[Seconds, Field(ge=1.0)] = Field(
         default=15.0,
         alias="leaseDuration",
-        description="How long the others wait, once they last saw the lease renewed, before one of them takes it",
+        description="How long standbys wait after the last renewal that they saw before one takes the lease",
     )
     renew_deadline_s: Annotated[Seconds, Field(gt=0.0)] = Field(
         default=10.0,
@@ -61,13 +61,13 @@ class LeaderElectionSettings(Group):
     retry_period_s: Annotated[Seconds, Field(gt=0.0)] = Field(
         default=2.0,
         alias="retryPeriod",
-        description="How long is waited between two attempts to take or renew the lease",
+        description="Time between two attempts to take or renew the lease",
     )
     resource_lock: Literal["leases"] = Field(
-        default="leases", description="Kind of object that is the lock; leases is the only one"
+        default="leases", description="Kind of the lock object; only leases is supported"
     )
     resource_name: DnsName = Field(
-        default="vane", description="Name of the Lease; not kube-scheduler, to live beside kube-scheduler"
+        default="vane", description="Name of the Lease; by default not kube-scheduler, to run beside kube-scheduler"
     )
     resource_namespace: DnsLabel = Field(default="kube-system", description="Namespace of the Lease")
 
@@ -76,10 +76,10 @@ class LoggingSettings(Group):
     """What is written to standard error."""
 
     format: Literal["text", "json"] = Field(
-        default="text", description="Form of a line: text for people, json for collectors"
+        default="text", description="Log format: text for people, json for log collectors"
     )
     verbosity: Annotated[StrictInt, Field(ge=0, le=10)] = Field(
-        default=0, description="How much is logged, 0 to 10: from 4 debug messages, from 6 those of libraries too"
+        default=0, description="Log verbosity, 0 to 10: debug messages from 4 on, those of libraries from 6 on"
     )
 
 
@@ -97,17 +97,17 @@ class Settings(BaseSettings):
 
     scheduler_name: Text = Field(
         default="vane",
-        description="Pods whose spec.schedulerName is this are ours; not default-scheduler, to live beside it",
+        description="Schedule Pods with this spec.schedulerName; by default not default-scheduler, to run beside it",
     )
     kubeconfig: AnyPath | None = Field(
-        default=None, description="kubeconfig file; unset: the Pod's service account, or else what kubectl would use"
+        default=None, description="kubeconfig file; unset: the Pod's service account, or what kubectl would use"
     )
     rules: tuple[AnyPath, ...] = Field(
-        default=(), description="Rule file, or folder of rule files; unset: no rules, placing as kube-scheduler does"
+        default=(), description="Rule file, or folder of rule files; unset: no rules, like kube-scheduler"
     )
     scheduler: InstanceOf[SchedulerSettings] = SchedulerSettings()
     clusters: NamedPaths = Field(
-        default=(), description="kubeconfig file of another cluster, by a name that Bind plugins may bind to"
+        default=(), description="Name and kubeconfig file of another cluster in which Bind plugins may bind"
     )
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     prometheus: PrometheusSettings = PrometheusSettings()

@@ -1,4 +1,4 @@
-"""`vane rules export --prometheus`: the signals as recording rules of a Prometheus, and alerts for those that end.
+"""`vane rules export --prometheus`: the signals as recording rules for Prometheus, and alerts for those without series.
 
 The text is YAML that `promtool check rules` takes. Prometheus then works out each expression once, for whoever reads
 it, and a signal whose `expr` is the recorded name costs it next to nothing.
@@ -23,17 +23,17 @@ ALERT: Final = "VaneSignalWithoutSeries"
 _HEADER: Final = """\
 # Recording rules for Vane's signals, written by `vane rules export --prometheus`. Don't edit: export again.
 #
-# Name this file under `rule_files` of your Prometheus. Then let each signal read what is recorded, and keep all else:
+# Name this file under `rule_files` of your Prometheus. Then set each signal's `expr` to the recorded name:
 #
 #   {name}: {{expr: {record}, …}}
 #
-# A recorded name no longer tells how far back it looks, so write the `window` that stands at each record, too: pending
-# load, what Pods add until samples show it, goes by it.
+# A recorded name does not show how far back it looks. So also write the `window` that is noted at each record: pending
+# load, which Pods add until samples show it, depends on it.
 #
-# What is recorded bears the time of the recording. A dead exporter shows only once Prometheus itself forgets its
-# samples (lookback, 5 minutes), or the expression does.
+# Recorded samples have the time of the recording. A dead exporter is noticed only when its samples have left
+# Prometheus' lookback (5 minutes), or the range of the expression.
 """
-_NOTHING: Final = "# No signal that a Prometheus could record.\n"
+_NOTHING: Final = "# No signal that Prometheus could record.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _why_not(signal: Signal, rules: RuleSet, server: str | None) -> str:
     if signal.dialect is not Dialect.PROMETHEUS:
         return "MetricsQL"
     if server is not None and signal.server != server:
-        return f"asked of {f'server {signal.server}' if signal.server else 'the server without a name'}"
+        return f"a query to {f'server {signal.server}' if signal.server else 'the server without a name'}"
     return ""
 
 
@@ -121,7 +121,7 @@ def _alert(signal: Signal, rules: Sequence[Rule]) -> str:
         return ""
     stopped = [rule.name for rule in users if rule.signal == signal.name and _rejects_missing(rule)]
     names = ", ".join(stopped or [rule.name for rule in users])
-    effect = f"refused by {names}" if stopped else f"no longer judged by {names}"
+    effect = f"refused by {names}" if stopped else f"no longer rated by {names}"
     text = f"Signal {signal.name} of Vane has no series: every node is {effect}."
     lines = [
         f"      - alert: {ALERT}",

@@ -1,30 +1,30 @@
-"""What may be wrong with a signal: one closed list, by which `/metrics`, the log and `vane top` name it.
+"""What may be wrong with a signal: one closed list of names for `/metrics`, the log and `vane top`.
 
 | problem | what has happened |
 |---|---|
-| `unreachable` | the server refuses, has no address, or the connection broke off |
+| `unreachable` | the server refuses connections, has no address, or the connection was interrupted |
 | `certificate` | the two sides do not trust each other's certificates |
-| `timeout` | no complete answer in time: a query that hangs, a server that drips, a query that the server gave up |
-| `server_error` | HTTP 5xx of a server or proxy that has a fault of its own |
-| `unauthorized` | HTTP 401 or 403: another token, user or tenant is wanted |
+| `timeout` | no complete answer in time: the query hangs, or the server sends too slowly or aborts the query |
+| `server_error` | HTTP 5xx of a server or proxy with an error of its own |
+| `unauthorized` | HTTP 401 or 403: another token, user or tenant is required |
 | `rejected` | the server answers that it cannot evaluate the query |
 | `redirect` | the address answers with another address |
 | `credentials` | the token, password or key file cannot be used |
-| `bad_answer` | half an answer, or no answer of Prometheus at all |
+| `bad_answer` | an incomplete answer, or one that is not from Prometheus |
 | `result_type` | no vector, or a scalar where series must name nodes |
 | `too_much` | more series or bytes than are allowed |
 | `other` | a fault of Vane's own; the log has it |
-| `warnings` | the server says itself that the answer is partial |
+| `warnings` | the server says that the answer is partial |
 | `empty` | an answer without series |
 | `partial` | far fewer nodes than before |
 | `unmapped` | series, but none of a known node or domain |
 | `stale` | some or all samples are older than the signal's `max_age`, or much older than those of other nodes |
 | `duplicate` | several series of one node and no `reduce` |
 | `nan`, `inf`, `parse`, `range` | some or all samples are no number, infinite, unreadable, out of range |
-| `clock_skew` | the server's clock is far from ours; ages are right, for they are not taken by it |
+| `clock_skew` | the server's clock is far from ours; ages are right, because they do not use it |
 
-`vane_signal_problem` has the gravest of the last answer: one series per signal, and none for a healthy signal.
-`vane_signal_query_errors_total` counts the first twelve by whom they concern: `timeout`; else `server` (unreachable,
+`vane_signal_problem` has the worst of the last answer: one series per signal, and none for a healthy signal.
+`vane_signal_query_errors_total` counts the first twelve by cause: `timeout`; else `server` (unreachable,
 server_error, bad_answer), `access` (certificate, unauthorized, redirect, credentials), `query` (rejected, result_type,
 too_much), `other`. `vane_signal_samples_dropped_total` counts samples by the reasons of the last rows.
 
@@ -102,7 +102,7 @@ _CONCERNS: Final = {
 }
 
 CLOCK_SKEW_S: Final = 30.0
-"""How far the server's clock may be from ours before it is told."""
+"""How far the server's clock may be from ours before it is reported."""
 
 _OF_SAMPLES: Final = (
     SignalProblem.STALE,
@@ -117,12 +117,12 @@ _WORDS: Final = {
     SignalProblem.WARNINGS: "warnings in the answer",
     SignalProblem.EMPTY: "no series; does Prometheus have these metrics?",
     SignalProblem.PARTIAL: "far fewer nodes than before",
-    SignalProblem.UNMAPPED: "series, but none of a known node or domain",
+    SignalProblem.UNMAPPED: "series, but none names a known node or domain",
     SignalProblem.STALE: "samples that are too old",
     SignalProblem.DUPLICATE: "several series of one node; write `reduce`, or aggregate in the query",
     SignalProblem.NAN: "samples that are NaN",
     SignalProblem.INF: "samples that are infinite",
-    SignalProblem.PARSE: "samples that are no number",
+    SignalProblem.PARSE: "samples that are not numbers",
     SignalProblem.RANGE: "samples outside `range`",
     SignalProblem.CLOCK_SKEW: "the server's clock is far from ours",
 }
@@ -131,7 +131,7 @@ _WORDS: Final = {
 def problems_of(answer: SignalAnswer) -> tuple[SignalProblem, ...]:
     """Return what is wrong with an answer, the gravest first; nothing if it is healthy.
 
-    Series that no node is known for are no problem as long as others map: Prometheus often measures more machines
+    Series without a known node are not a problem as long as others map: Prometheus often measures more machines
     than those of the cluster.
     """
     if answer.error:
@@ -167,7 +167,7 @@ def words_of(problem: SignalProblem) -> str:
 
 
 def concern_of(error_kind: str) -> str:
-    """Return whom the lack of an answer concerns: by that failed queries are counted."""
+    """Return the cause by which a failed query is counted."""
     return _CONCERNS.get(_kind(error_kind), "other")
 
 

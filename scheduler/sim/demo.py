@@ -144,7 +144,7 @@ Still running, with rules; ^C ends it. In another terminal:
 
   kubectl --kubeconfig {arm.kubeconfig} get pods -A -o wide -w
 
-Rules, edit them and see: {arm.rule_file}"""
+Edit the rules and watch the effect: {arm.rule_file}"""
 
 
 def _start_error(error: ConfigError | OSError, port: int) -> ConfigError:

@@ -39,12 +39,12 @@ _TEXTS: Final = (
     (
         ARRIVE,
         "Pods arrive",
-        "services, batch and GPU jobs; their requests say little of what they really use. Each line: Pod, node, why.",
+        "services, batch and GPU jobs; their requests differ from what they really use. Each line: Pod, node, why.",
     ),
     (
         SHIFT,
         f"Load shifts to {SHIFTED_ZONE}",
-        "load that no request shows. A few seconds later the samples do, and the rules send Pods elsewhere.",
+        "requests do not show this load. A few seconds later the samples do, and the rules send Pods elsewhere.",
     ),
     (EDIT, "A rule file is edited", "no restart: the next Pods follow the new limit."),
     (
@@ -52,7 +52,7 @@ _TEXTS: Final = (
         '"Prometheus" goes down',
         "its port is closed. Samples age, fade, and after 6 s no longer count; Pods go on being placed.",
     ),
-    (BACK, '"Prometheus" is back', "fresh samples, and the rules have their say again."),
+    (BACK, '"Prometheus" is back', "samples are fresh, and the rules apply again."),
 )
 # Seconds of each phase. The long form and its start stay under a minute.
 _LONG: Final = (10.0, 13.0, 10.0, 7.5, 4.5)

@@ -143,7 +143,7 @@ def summary(figures: Mapping[str, Figures], seed: int) -> str:
     lines += [
         "",
         "Fragments: framebuffer left free on cards in use, mean over time. Times are of one machine under all arms.",
-        "The nodes follow the law in scheduler/sim/README.md. One run is one sample: other seeds, other figures.",
+        "The nodes follow the law in scheduler/sim/README.md. One run is one sample: other seeds give other figures.",
     ]
     return "\n".join(lines)
 

@@ -100,13 +100,13 @@ class _Composer:
     def _start_document(self, event: Any) -> bool:
         self._documents += 1
         if self._documents > 1:
-            self._fault(event, "a second document, got '---'. Write one document a file")
+            self._fault(event, "a second document, got '---'. Write one document per file")
         return self._documents == 1
 
     def _open(self, event: Any) -> bool:
         self._refuse_tricks(event)
         if len(self._stack) >= MAX_DEPTH:
-            self._fault(event, f"nested more than {MAX_DEPTH} deep. No field needs that, mend the brackets")
+            self._fault(event, f"nested more than {MAX_DEPTH} deep. No field needs that; check the brackets")
             return False
         self._stack.append(_Open(event))
         return True
@@ -126,10 +126,10 @@ class _Composer:
                 seen[key.value] = key.line
                 yield key, value
             elif isinstance(key, YamlScalar):
-                what = f"'{clip(key.value)}' stands twice, first in line {seen[key.value]}. Keep one of the two"
+                what = f"'{clip(key.value)}' is given twice, first in line {seen[key.value]}. Keep one of the two"
                 self._report.problem(key.line, key.column, what)
             elif not isinstance(key, BrokenNode):
-                what = "a key that is no text, got a list or mapping. Write a field's name"
+                what = "a key that is not text, got a list or mapping. Write a field's name"
                 self._report.problem(key.line, key.column, what)
 
     def _place(self, node: YamlNode) -> None:
@@ -140,7 +140,7 @@ class _Composer:
 
     def _refuse_tricks(self, event: Any) -> None:
         if event.anchor is not None:
-            self._fault(event, f"an anchor, got '&{event.anchor}'. Remove it, and write the value wherever it is meant")
+            self._fault(event, f"an anchor, got '&{event.anchor}'. Remove it, and write the value in each place")
         if event.tag is not None:
             self._fault(event, f"a tag, got {clip(event.tag)!r}. Remove it, and quote the value if it is text")
 
@@ -157,7 +157,7 @@ def _span(first: Any, last: Any = None) -> tuple[int, int, int, int]:
 def _report_syntax(error: yaml.YAMLError, report: Report) -> None:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     if mark is None:
-        report.problem(1, 1, f"the file is no YAML, got {clip(str(error))!r}. Mend the syntax")
+        report.problem(1, 1, f"the file is not valid YAML, got {clip(str(error))!r}. Fix the syntax")
         return
     problem = str(getattr(error, "problem", None) or "a syntax error")
     context = str(getattr(error, "context", None) or "")

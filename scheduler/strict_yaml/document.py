@@ -92,5 +92,5 @@ def _scalar(node: YamlNode, scope: Scope) -> Any:
     try:
         return node.plain
     except ValueError:
-        scope.problem(node, f"no value that there is, {got(node)}. Write another, or put it in quotes if it is text")
+        scope.problem(node, f"not a valid value, {got(node)}. Write another, or put it in quotes if it is text")
         return node.value

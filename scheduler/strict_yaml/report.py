@@ -34,7 +34,7 @@ class Report:
         if self.is_full:
             return
         if len(self.problems) == MAX_PROBLEMS - 1:
-            message = f"more than {MAX_PROBLEMS - 1} problems, the rest is not looked for. Mend those above first"
+            message = f"more than {MAX_PROBLEMS - 1} problems; checking stopped here. Fix those above first"
         self.problems.append(Problem(self.file, line, column, message))
 
 

@@ -107,7 +107,7 @@ def test_the_order_of_the_queue_may_be_anothers(acme: ThirdParty) -> None:
     )
     assert names((acme.build(both % ("x", "x"))["b"].queue_sort,)) == ["Order"]
     (problem,) = acme.problems(both % ("x", "y"))
-    assert "scheduler.profiles[1]: sorts the queue in another way than profile 'a', and there is one queue" in problem
+    assert "scheduler.profiles[1]: sorts the queue differently from profile 'a', but there is only one queue" in problem
 
 
 def test_a_cluster_that_a_plugin_binds_at_must_be_known(acme: ThirdParty) -> None:
@@ -124,8 +124,8 @@ def test_a_cluster_that_a_plugin_binds_at_must_be_known(acme: ThirdParty) -> Non
 def test_what_binds_elsewhere_must_be_asked_before_the_plugin_that_takes_every_pod(acme: ThirdParty) -> None:
     block = PROFILE + "      plugins: {multiPoint: {enabled: [{name: 'acme:Far'}]}}\n"
     assert acme.problems(block, cluster=["edge=/k"]) == [
-        "6:47: scheduler.profiles[0].plugins.multiPoint.enabled[0].name: Far binds in another cluster, and stands"
-        " behind DefaultBinder, which takes every Pod. Disable DefaultBinder, and enable it again after Far for the"
+        "6:47: scheduler.profiles[0].plugins.multiPoint.enabled[0].name: Far binds in another cluster, but comes"
+        " after DefaultBinder, which takes every Pod. Disable DefaultBinder, and enable it again after Far for the"
         " Pods that Far leaves"
     ]
 

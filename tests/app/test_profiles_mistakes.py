@@ -39,25 +39,25 @@ def at(place: str) -> str:
         pytest.param(
             "filter: {enabled: [{name: 'needing:Rack'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "cannot be imported: needing needs what is missing: No module named 'acme_missing'. Install it",
+            "cannot be imported: needing lacks a module: No module named 'acme_missing'. Install it",
             id="a module whose own import is missing",
         ),
         pytest.param(
             "filter: {enabled: [{name: 'failing:Rack'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "cannot be imported: failing raised ZeroDivisionError: division by zero. Mend it",
+            "cannot be imported: failing raised ZeroDivisionError: division by zero. Fix it",
             id="a module that raises",
         ),
         pytest.param(
             "filter: {enabled: [{name: 'leaving:Rack'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "cannot be imported: leaving raised SystemExit: 0. Mend it",
+            "cannot be imported: leaving raised SystemExit: 0. Fix it",
             id="a module that ends the process",
         ),
         pytest.param(
             "filter: {enabled: [{name: 'acme:Bot'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "cannot be imported: module acme has no 'Bot' (did you mean \"Both\"?). Write a class of it",
+            "cannot be imported: module acme has no 'Bot' (did you mean \"Both\"?). Write its class",
             id="a class that is missing",
         ),
         pytest.param(
@@ -69,20 +69,21 @@ def at(place: str) -> str:
         pytest.param(
             "filter: {enabled: [{name: 'acme:RackArgs'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "'acme:RackArgs' is no plugin, got the class RackArgs. Write a class made from scheduler.framework.plugin",
+            "'acme:RackArgs' is not a plugin, got the class RackArgs. Write a class derived from"
+            " scheduler.framework.plugin",
             id="another class",
         ),
         pytest.param(
             "filter: {enabled: [{name: 'acme:no_plugin'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "'acme:no_plugin' is no plugin, got an object of class Both. Write a class made from"
+            "'acme:no_plugin' is not a plugin, got an object of class Both. Write a class derived from"
             " scheduler.framework.plugin",
             id="an object",
         ),
         pytest.param(
             "filter: {enabled: [{name: 'acme:Half'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "Half lacks filter, score. Write the methods that its points ask for",
+            "Half lacks filter, score. Write the methods of its extension points",
             id="methods that are missing",
         ),
         pytest.param(
@@ -112,7 +113,7 @@ def at(place: str) -> str:
         pytest.param(
             "filter: {enabled: [{name: 'acme:NodeName'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "two plugins of one name, got scheduler.plugins.node_name:NodeName and acme:NodeName. Rename one"
+            "two plugins with the same name, got scheduler.plugins.node_name:NodeName and acme:NodeName. Rename one"
             " of the classes",
             id="the name of one of ours",
         ),
@@ -156,7 +157,7 @@ def at(place: str) -> str:
         pytest.param(
             "filter: {enabled: [{name: 'acme:Raising'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "Raising cannot be made: it raised RuntimeError: no licence. Mend it or its arguments",
+            "Raising cannot be created: it raised RuntimeError: no licence. Fix it or its arguments",
             id="a constructor that raises",
         ),
         pytest.param(
@@ -168,7 +169,7 @@ def at(place: str) -> str:
         pytest.param(
             "filter: {enabled: [{name: 'acme:Eventful'}]}",
             "6:43: plugins.filter.enabled[0].name",
-            "Eventful.events() must return EventInterest objects, got ['Node']. Mend it",
+            "Eventful.events() must return EventInterest objects, got ['Node']. Fix it",
             id="events that are none",
         ),
         pytest.param(
@@ -181,14 +182,14 @@ def at(place: str) -> str:
         pytest.param(
             "score: {enabled: [{name: 'acme:Loose'}]}",
             "6:42: plugins.score.enabled[0].name",
-            "Loose.Args lets unknown fields pass, so that slips would go unseen. Make it from"
+            "Loose.Args accepts unknown fields, so typing errors would go unnoticed. Derive it from"
             " scheduler.framework.args.PluginArgs",
             id="arguments that let slips pass",
         ),
         pytest.param(
             "score: {enabled: [{name: 'acme:Untyped'}]}",
             "6:42: plugins.score.enabled[0].name",
-            "Untyped.Args must be a class made from PluginArgs, got <class 'dict'>.",
+            "Untyped.Args must be a class derived from PluginArgs, got <class 'dict'>.",
             id="arguments without a type",
         ),
     ],
@@ -237,7 +238,7 @@ def test_a_wrong_plugin_is_explained(acme: ThirdParty, plugins: str, place: str,
         pytest.param(
             "{name: Rack, args: {labelKey: x}}, {name: 'acme:Rack', args: {labelKey: x}}",
             "7:64: pluginConfig[1].name",
-            "arguments of Rack stand here twice. Write them once",
+            "arguments of Rack are given twice. Write them once",
             id="arguments twice",
         ),
         pytest.param(

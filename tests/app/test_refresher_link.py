@@ -138,7 +138,7 @@ def test_what_is_no_json_is_told_and_does_not_end_the_wire(
 ) -> None:
     running.link.notify(notify(receiver, data={"node": object()}))
     assert running.count("failed") == 1
-    assert "a plugin's notification is no JSON" in caplog.text
+    assert "a plugin's notification is not valid JSON" in caplog.text
     running.link.notify(notify(receiver))
     wait_until(lambda: receiver.of("POST", "/hook"))
 
@@ -191,7 +191,7 @@ def test_a_page_over_which_the_deciding_thread_runs_into_a_fault_is_a_500(runnin
         message = running.inbox.take(10.0)
         assert isinstance(message, PageAsked)
         message.failed("KeyError: 'cpu'")
-        assert page.result(10.0) == (500, b"/signals: failed with AnswerFault; the log says more\n")
+        assert page.result(10.0) == (500, b"/signals: failed with AnswerFault; see the log\n")
 
 
 def test_without_a_refresher_process_notifications_are_dropped_and_counted(own: Running, receiver: FakeApi) -> None:

@@ -83,4 +83,4 @@ def test_a_fault_in_what_receives_ends_the_wire_loudly(caplog: pytest.LogCapture
 
     assert ends.ours_closed.wait(5.0)
     assert ends.theirs_closed.wait(5.0)
-    assert "the wire ends by a fault" in caplog.text
+    assert "the connection between two of Vane's processes failed" in caplog.text

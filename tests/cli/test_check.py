@@ -20,7 +20,7 @@ def test_check_with_queries_reads_the_settings_of_run(vane: Cli) -> None:
     assert vane("check", "--prometheus", "ftp://p") == 1
     assert vane.err.startswith("--prometheus: ")
     assert vane("check", "--prometheus-token-file", "/a/file") == 1
-    assert vane.err == "vane check: no Prometheus has an address. Write --prometheus URL\n"
+    assert vane.err == "vane check: no Prometheus is configured. Write --prometheus URL\n"
     assert vane("check", "--secure-port", "1") == 1
     assert "unrecognized arguments: --secure-port" in vane.err
 

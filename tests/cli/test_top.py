@@ -19,8 +19,8 @@ from tests.serve.source import Source
 TABLE = """\
 SIGNAL     STATE              AGE  NODES  REFUSED  WHAT IS WRONG
 cpu        fresh              3 s    2/2        1
-disk @far  absent               -    0/2        -  no answer (timeout): no answer within 5 s; asked with pauses, \
-it failed some times; again in 9 s
+disk @far  absent               -    0/2        -  no answer (timeout): no answer within 5 s; queried less often, \
+it failed several times; next try in 9 s
 zone       fading, suspect  12 min    2/2        2  only scoring: far
 
 SIGNAL  WORKLOAD         A POD ADDS  HALF OF THEM            SEEN
@@ -91,7 +91,7 @@ def test_json_is_the_page(top: Top) -> None:
 def test_without_rules_there_is_nothing_to_show(top: Top, source: Source) -> None:
     source.signals_page = b'{"signals":[],"rules":[],"nodes":[]}'
     assert top() == 0
-    assert top.out == "no signals: no rule file names any\n"
+    assert top.out == "no signals: no rule file defines any\n"
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_page_of_somebody_else_is_told(top: Top, source: Source) -> None:
     assert "is not the page of Vane" in top.err
     source.signals_page = b"<html>"
     assert top() == 1
-    assert "is no JSON" in top.err
+    assert "is not JSON" in top.err
     top.url += "/elsewhere"
     assert top() == 1
     assert "has no page /signals: HTTP 404" in top.err
@@ -99,7 +99,7 @@ def test_a_token_is_not_sent_to_whoever_has_signed_for_himself(top: Top, source:
     token = tmp_path / "token"
     token.write_text("secret\n")
     assert top("--token-file", str(token)) == 1
-    assert "a token is not sent to a server that nobody vouches for" in top.err
+    assert "a token is not sent to a server that is not trusted" in top.err
     assert source.signal_queries == []
     assert top("--token-file", str(token), "--insecure-skip-tls-verify") == 0
 
@@ -122,7 +122,7 @@ def test_a_server_elsewhere_wants_a_token_that_may_read(tmp_path: Path, source: 
         assert top() == 1
         assert "is not trusted: self-signed" in top.err
         assert top("--insecure-skip-tls-verify") == 1
-        assert "wants a token" in top.err
+        assert "requires a token" in top.err
         assert "--token-file" in top.err
         token = tmp_path / "token"
         token.write_text("nobody")

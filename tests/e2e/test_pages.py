@@ -55,7 +55,7 @@ def test_it_starts_and_schedules_while_prometheus_is_down(api: KubeApi, start_va
 
     assert api.wait_bound("web") in ("a", "b")
     assert "signal node_cpu: no answer (unreachable)" in vane.process.log_text()
-    assert "deciding without the first answers" in vane.process.log_text()
+    assert "some signals have no answer yet" in vane.process.log_text()
     vane.wait_for_metric('vane_prometheus_up{server=""}', 0)
 
 

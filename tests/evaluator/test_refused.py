@@ -54,7 +54,7 @@ def test_a_node_outside_the_subset(store: SeriesStore, expr: str) -> None:
         evaluate(expr, store, 1000.0)
     assert refused.value.node == REFUSED[expr]
     assert str(refused.value).startswith(REFUSED[expr])
-    assert "ask a full Prometheus" in str(refused.value)
+    assert "query a full Prometheus" in str(refused.value)
 
 
 def test_as_deep_as_it_may_be(store: SeriesStore) -> None:

@@ -177,7 +177,7 @@ def test_a_truncated_answer_says_so(endpoint: Served, twins: Twins) -> None:
 def test_a_node_outside_the_subset_is_422_and_named(endpoint: Served) -> None:
     status, answer, _ = ask(endpoint.url, "/api/v1/query", {"query": "sum(deriv(temperature[5m]))"})
     assert (status, answer["status"], answer["errorType"]) == (422, "error", "execution")
-    assert answer["error"].startswith("Call deriv is outside the PromQL")
+    assert answer["error"].startswith("Call deriv is not supported")
 
 
 def test_what_is_not_spoken_here(endpoint: Served) -> None:

@@ -41,7 +41,7 @@ def test_urls(url: str) -> None:
         pytest.param({"url": "https://h/a b"}, "url: must be", id="space"),
         pytest.param({"url": "https://h/#top"}, "url: must be", id="fragment"),
         pytest.param({"url": "https://h", "tokenFile": "token"}, "tokenFile: must be an absolute path", id="relative"),
-        pytest.param({"url": "http://h", "caFile": "/ca"}, "caFile: is of no use with http://", id="CA without TLS"),
+        pytest.param({"url": "http://h", "caFile": "/ca"}, "caFile: has no effect with http://", id="CA without TLS"),
         pytest.param({"url": "https://h", "token": "x"}, "unknown field `token`", id="unknown field"),
     ],
 )

@@ -181,7 +181,7 @@ def test_promql_that_only_a_real_prometheus_knows(folder: Folder, programs: Path
     assert code == 1
     assert lines == [
         "test.yaml: FAILED",
-        "  rules.yaml:4:3: signal 'use': the function deriv is not known to the embedded evaluator."
+        "  rules.yaml:4:3: signal 'use': the embedded evaluator does not support the function deriv."
         " Add --real to ask a real Prometheus",
     ]
     code, lines = folder.run(moments, RealServer(find_prometheus(programs, {})))
@@ -219,7 +219,7 @@ def test_metricsql_is_refused_by_name(folder: Folder, programs: Path, is_real: b
     server = RealServer(find_prometheus(programs, {})) if is_real else EmbeddedServer()
     code, lines = folder.run("      - {at: 1m, expect: [{rule: hot, nodes: {a: 50}}]}\n", server)
     assert code == 1
-    assert lines[1].startswith("  rules.yaml:5:3: signal 'use': MetricsQL that is no PromQL"), lines
+    assert lines[1].startswith("  rules.yaml:5:3: signal 'use': MetricsQL that is not PromQL"), lines
 
 
 def test_an_open_valve_and_what_is_in_flight_are_told(folder: Folder) -> None:
@@ -264,7 +264,7 @@ def test_a_prometheus_that_does_not_get_ready_shows_its_log(folder: Folder, tmp_
     program = tmp_path / "prometheus"
     program.write_text("#!/bin/sh\necho out of order >&2\nexit 3\n")
     program.chmod(0o755)
-    with pytest.raises(ConfigError, match="did not get ready, it has ended; the end of its log:\nout of order"):
+    with pytest.raises(ConfigError, match="did not become ready, it has ended; the end of its log:\nout of order"):
         folder.run("      - {at: 1m, expect: [{rule: hot, nodes: {a: 50}}]}\n", RealServer(program))
 
 

@@ -168,7 +168,7 @@ def test_nobody_is_let_in_while_the_api_server_is_silent(server: PageServer, rev
     reviews.is_down = True
     answer = ask(server, "/metrics", "scraper")
     assert answer.status == 500
-    assert answer.text == "the API server was asked who calls and gave no answer; the log says more\n"
+    assert answer.text == "the API server did not answer a review of this access; see the log\n"
     assert ask(server, "/livez").status == 200
     reviews.is_down = False
     assert ask(server, "/metrics", "scraper").status == 200  # a failure is not remembered

@@ -65,7 +65,7 @@ def test_a_pod_that_waits_is_set_free(server: PageServer, source: Source) -> Non
 
 def test_a_pod_that_does_not_wait(server: PageServer, source: Source) -> None:
     source.waiting = False
-    message = "no Pod shop/web-1 waits here; of several replicas only the leader knows those that do"
+    message = "no Pod shop/web-1 waits here; of all replicas only the leader knows the Pods that wait"
     assert call(server, {"allow": True}) == (404, {"waiting": False, "message": message})
 
 

@@ -93,11 +93,11 @@ def test_metrics_come_as_they_are(server: PageServer) -> None:
 
 def test_a_failing_source_is_a_page_and_not_the_end(server: PageServer, source: Source) -> None:
     source.page = RuntimeError("secret detail")
-    assert get(server, "/metrics") == (500, "/metrics: failed with RuntimeError; the log says more\n")
+    assert get(server, "/metrics") == (500, "/metrics: failed with RuntimeError; see the log\n")
     source.page = asyncio.CancelledError()
     assert get(server, "/metrics")[0] == 500
     source.checks = KeyError("x")
-    assert get(server, "/livez") == (500, "/livez: failed with KeyError; the log says more\n")
+    assert get(server, "/livez") == (500, "/livez: failed with KeyError; see the log\n")
     source.page = b"a 2\n"
     assert get(server, "/metrics") == (200, "a 2\n")
 

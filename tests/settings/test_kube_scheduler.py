@@ -136,7 +136,7 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             "kubeconfig: /a\nscheduler: {clientConnection: {kubeconfig: /b}}\n",
-            "3:13: kubeconfig: stands in the block scheduler too. Write it once",
+            "3:13: kubeconfig: is also set in the block scheduler. Write it once",
             id="a setting in both places",
         ),
         pytest.param(
@@ -196,7 +196,7 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             "scheduler: {profiles: [{schedulerName: a}, {schedulerName: a}]}\n",
-            "3:60: scheduler.profiles[1].schedulerName: 'a' is the name of profiles[0] too. Write another",
+            "3:60: scheduler.profiles[1].schedulerName: 'a' is also the name of profiles[0]. Write another",
             id="a name twice",
         ),
         pytest.param(
@@ -274,7 +274,7 @@ PROFILE = "scheduler: {profiles: [{schedulerName: v, %s}]}\n"
         ),
         pytest.param(
             PROFILE % "pluginConfig: [{name: A, args: {a: 1, a: 2}}]",
-            "3:81: 'a' stands twice, first in line 3. Keep one of the two",
+            "3:81: 'a' is given twice, first in line 3. Keep one of the two",
             id="an argument twice",
         ),
     ],
@@ -330,7 +330,7 @@ def test_a_file_of_kube_scheduler_is_read_as_the_block_is(tmp_path: Path) -> Non
         "clientConnection.burst",
     ]
     assert block.scheduler.notices[1].endswith(
-        "vane.yaml:10:16: scheduler.parallelism: has no effect: one thread decides, over all nodes at once"
+        "vane.yaml:10:16: scheduler.parallelism: has no effect: one thread decides for all nodes at once"
     )
 
 

@@ -188,8 +188,8 @@ def test_other_addresses_are_not_loopback(address: str) -> None:
 
 
 def test_certificate_and_key_come_together() -> None:
-    assert message({"tls-cert-file": "c"}).startswith("--tls-cert-file: needs the private key too.")
-    assert message({}, {"VANE_TLS_PRIVATE_KEY_FILE": "k"}).startswith("VANE_TLS_PRIVATE_KEY_FILE: needs the cert")
+    assert message({"tls-cert-file": "c"}).startswith("--tls-cert-file: also needs the private key.")
+    assert message({}, {"VANE_TLS_PRIVATE_KEY_FILE": "k"}).startswith("VANE_TLS_PRIVATE_KEY_FILE: also needs the cert")
 
 
 def test_all_problems_of_all_sources_come_at_once(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_all_problems_of_all_sources_come_at_once(tmp_path: Path) -> None:
             "3:11: serving: unknown field, got 'secure_port' (did you mean \"securePort\"?). Write one of:",
             id="Python's spelling",
         ),
-        pytest.param("rules: a\nrules: b\n", "4:1: 'rules' stands twice, first in line 3.", id="a key twice"),
+        pytest.param("rules: a\nrules: b\n", "4:1: 'rules' is given twice, first in line 3.", id="a key twice"),
         pytest.param("rules: &x [a]\nkubeconfig: *x\n", "4:13: an alias, got '*x'. Write", id="an alias"),
         pytest.param("rules: [a\n", "4:1: YAML: did not find expected ',' or ']'", id="broken YAML"),
         pytest.param("---\nrules: []\n", "3:1: a second document, got '---'. Write one", id="two documents"),

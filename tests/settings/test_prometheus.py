@@ -53,27 +53,27 @@ def test_a_server_without_a_name_needs_no_address_where_others_have_names(tmp_pa
     [
         pytest.param(
             {"prometheus-username": "u"},
-            "--prometheus-username: needs passwordFile too. Write it, or drop username",
+            "--prometheus-username: also needs passwordFile. Write it, or drop username",
             id="a user without a password",
         ),
         pytest.param(
             {"prometheus-password-file": "/p"},
-            "--prometheus-password-file: needs username too. Write it, or drop passwordFile",
+            "--prometheus-password-file: also needs username. Write it, or drop passwordFile",
             id="a password without a user",
         ),
         pytest.param(
             {"prometheus-cert-file": "/c"},
-            "--prometheus-cert-file: needs keyFile too. Write it, or drop certFile",
+            "--prometheus-cert-file: also needs keyFile. Write it, or drop certFile",
             id="a certificate without a key",
         ),
         pytest.param(
             {"prometheus-token-file": "/t", "prometheus-username": "u", "prometheus-password-file": "/p"},
-            "--prometheus-password-file: Authorization is set by tokenFile too. Drop one of the two",
+            "--prometheus-password-file: Authorization is also set by tokenFile. Drop one of the two",
             id="a token and a password",
         ),
         pytest.param(
             {"prometheus-username": "u", "prometheus-password-file": "/p", "prometheus-header": ["authorization=x"]},
-            "--prometheus-header: Authorization is set by passwordFile too. Drop one of the two",
+            "--prometheus-header: Authorization is also set by passwordFile. Drop one of the two",
             id="a password and a header",
         ),
         pytest.param(
@@ -109,7 +109,7 @@ OF_A_SERVER = (
     [
         pytest.param(
             "[{name: a, url: 'http://a'}, {name: a, url: 'http://b'}]",
-            "{config}:3:59: prometheus.servers[1].name: 'a' stands twice, first at"
+            "{config}:3:59: prometheus.servers[1].name: 'a' is used twice, first at"
             " {config}:3:31: prometheus.servers[0].name. Rename one",
             id="a name twice",
         ),
@@ -147,7 +147,7 @@ OF_A_SERVER = (
         ),
         pytest.param(
             "[{name: a, url: 'https://a', certFile: c}]",
-            "{config}:3:62: prometheus.servers[0].certFile: needs keyFile too. Write it, or drop certFile",
+            "{config}:3:62: prometheus.servers[0].certFile: also needs keyFile. Write it, or drop certFile",
             id="a certificate without a key",
         ),
         pytest.param(

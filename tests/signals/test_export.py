@@ -36,7 +36,7 @@ rules:
   - {name: room, signal: free, filter: {min: 1}}
 """
 
-UNJUDGED = "Signal {} of Vane has no series: every node is no longer judged by"
+UNJUDGED = "Signal {} of Vane has no series: every node is no longer rated by"
 
 
 @pytest.fixture
@@ -141,8 +141,8 @@ def test_one_server_only(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_text(FILE)
     edge = export_rules([tmp_path / "rules.yaml"], "edge")
     assert [group["name"] for group in yaml.safe_load(edge)["groups"]] == ["vane-edge-15s", "vane-signals"]
-    assert "# Left out: use, asked of the server without a name." in edge
-    assert "# Left out: far, asked of server edge." in export_rules([tmp_path / "rules.yaml"], "")
+    assert "# Left out: use, a query to the server without a name." in edge
+    assert "# Left out: far, a query to server edge." in export_rules([tmp_path / "rules.yaml"], "")
 
 
 def test_what_only_vane_or_another_server_can_say_is_left_out_by_name(programs: Path, tmp_path: Path) -> None:

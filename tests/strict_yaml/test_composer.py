@@ -25,7 +25,7 @@ def problems(data: bytes) -> tuple[Problem, ...]:
         pytest.param("a: x\u2028y".encode(), 1, 5, "U+2028", id="line separator"),
         pytest.param(b"# nothing\n", 1, 1, "the file is empty", id="only a comment"),
         pytest.param(b"---\n", 2, 1, "got nothing", id="an empty document"),
-        pytest.param(b"? [a]\n: 1\n", 1, 3, "a key that is no text", id="a list as key"),
+        pytest.param(b"? [a]\n: 1\n", 1, 3, "a key that is not text", id="a list as key"),
         pytest.param(b"%YAML 3.0\n---\na: 1\n", 1, 1, "incompatible", id="another version"),
         pytest.param(b"a: !!python/object:os.system x\n", 1, 4, "a tag", id="python tag"),
         pytest.param(b"a: &here 1\n", 1, 4, "an anchor, got '&here'", id="anchor"),

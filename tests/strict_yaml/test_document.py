@@ -51,7 +51,7 @@ def test_a_value_that_cannot_be_is_told_and_what_is_broken_left_out() -> None:
     assert problems == [
         "a.yaml:1:24: an alias, got '*x'. Write the value itself here",
         "a.yaml:1:35: an alias, got '*y'. Write the value itself here",
-        "a.yaml:1:8: from: no value that there is, got 2026-02-30. Write another, or put it in quotes if it is text",
+        "a.yaml:1:8: from: not a valid value, got 2026-02-30. Write another, or put it in quotes if it is text",
     ]
 
 

@@ -12,7 +12,7 @@ STRICT = Shape(
     fields=FIELDS,
     required=("name",),
     later={"curve": "named curves (curve)"},
-    refused={"hold": "a hold time is the filter's. Write `filter: {hold: 60s}`"},
+    refused={"hold": "a hold time belongs to the filter. Write `filter: {hold: 60s}`"},
 )
 GO = Shape(fields=FIELDS, refused={"hold": "belongs to filter. Write filter"}, is_go=True)
 
@@ -29,7 +29,7 @@ def read(text: str, shape: Shape, *, is_path: bool = False) -> tuple[Fields | No
         ("{name: a, wieght: 1}", ["1:11: top: unknown field, got 'wieght' (did you mean \"weight\"?). Write one of:"]),
         ("{weight: 1}", ["1:1: top: `name` is missing. Write `name: …`"]),
         ("{name: a, curve: 1}", ["1:11: top: not built yet: named curves (curve), got 'curve'. Drop the field"]),
-        ("{name: a, hold: 1}", ["1:11: top, hold: a hold time is the filter's. Write `filter: {hold: 60s}`"]),
+        ("{name: a, hold: 1}", ["1:11: top, hold: a hold time belongs to the filter. Write `filter: {hold: 60s}`"]),
         ("[name]", ["1:1: top: must be a mapping, got a list. Write fields: name, weight, items"]),
         ("{}", ["1:1: top: must be a mapping, got an empty one. Write fields:"]),
         ("~", ["1:1: top: must be a mapping, got ~. Write fields:"]),

@@ -22,17 +22,17 @@ NODE = YamlScalar(3, 7, 20, 21, "x", "")
 
 def test_a_field_is_named_in_words_or_by_the_way_to_it() -> None:
     report = Report("a.yaml")
-    Scope(report, "rule 'hot'").inner("filter").problem(NODE, "bad. Mend it")
-    Scope(report, is_path=True).inner("profiles").item(2).inner("plugins").problem(NODE, "bad. Mend it")
-    Scope(report).problem(NODE, "bad. Mend it")
+    Scope(report, "rule 'hot'").inner("filter").problem(NODE, "bad. Fix it")
+    Scope(report, is_path=True).inner("profiles").item(2).inner("plugins").problem(NODE, "bad. Fix it")
+    Scope(report).problem(NODE, "bad. Fix it")
     Scope(report, is_path=True).inner("qps").warning(NODE, "has no effect")
     assert [str(problem) for problem in report.problems] == [
-        "a.yaml:3:7: rule 'hot', filter: bad. Mend it",
-        "a.yaml:3:7: profiles[2].plugins: bad. Mend it",
-        "a.yaml:3:7: bad. Mend it",
+        "a.yaml:3:7: rule 'hot', filter: bad. Fix it",
+        "a.yaml:3:7: profiles[2].plugins: bad. Fix it",
+        "a.yaml:3:7: bad. Fix it",
     ]
     assert [str(warning) for warning in report.warnings] == ["a.yaml:3:7: qps: has no effect"]
-    assert problem_at(Scope(report).where(NODE), "bad. Mend it") == report.problems[2]
+    assert problem_at(Scope(report).where(NODE), "bad. Fix it") == report.problems[2]
 
 
 def test_a_hopeless_file_gives_a_bounded_list() -> None:
@@ -41,7 +41,7 @@ def test_a_hopeless_file_gives_a_bounded_list() -> None:
         report.problem(line, 1, "bad")
     assert report.is_full
     assert len(report.problems) == MAX_PROBLEMS
-    assert "Mend those above first" in report.problems[-1].message
+    assert "Fix those above first" in report.problems[-1].message
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def _listed(transport: Transport, kind: ResourceKind) -> Iterator[msgspec.Raw]:
             seen, parameters = [], dict(kind.params)
             continue
         except msgspec.DecodeError as error:
-            raise VaneError(f"no list of kind {kind.name}: {error}") from error
+            raise VaneError(f"cannot list {kind.name}: {error}") from error
         seen += page.items
         if not page.metadata.continue_:
             yield from seen

@@ -44,7 +44,7 @@ def run_live_check(paths: Sequence[str | os.PathLike[str]], settings: Settings, 
     profile = profiles.get(settings.scheduler_name) or next(iter(profiles.values()))
     clients = make_clients(settings.prometheus, with_stats=True)
     if not clients:
-        raise ConfigError("vane check: no Prometheus has an address. Write --prometheus URL")
+        raise ConfigError("vane check: no Prometheus is configured. Write --prometheus URL")
     files = check(paths, profile.fixed_weight, server_names(settings.prometheus))
     print("\n".join(files.lines()), file=out)
     if files.problems:

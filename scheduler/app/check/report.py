@@ -50,7 +50,7 @@ def _drops(one: AskedSignal, *, is_cluster_known: bool) -> str:
     drops = one.answer.drops
     counts = {name: getattr(drops, name) for name in drops.__struct_fields__}
     if not is_cluster_known:
-        # Of nodes that nobody knows every series is unmapped, which says nothing.
+        # Without known nodes every series is unmapped, which says nothing.
         counts["unmapped"] = 0
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "-"
 
@@ -91,7 +91,7 @@ def _messages(one: AskedSignal, n_nodes: int | None) -> Iterator[str]:
         yield f"no answer: {answer.error}"
         return
     if not answer.n_series:
-        yield "no series. Nobody exports what it reads, or a label in the query is another one"
+        yield "no series. Nothing exports the metric, or a label in the query differs"
     for warning in answer.warnings:
         yield f"Prometheus warns: {warning}"
     if one.orphans:
@@ -100,11 +100,11 @@ def _messages(one: AskedSignal, n_nodes: int | None) -> Iterator[str]:
         yield f"{answer.drops.unmapped} of {answer.n_series} series name no {thing} of this cluster, as {shown}"
     if one.strangers:
         shown = ", ".join(one.strangers[:_SHOWN_STRANGERS])
-        yield f"no node has label {one.signal.label} with what {len(one.strangers)} of its series say, as {shown}"
+        yield f"{len(one.strangers)} of its series have a value of {one.signal.label} that no node has, as {shown}"
     if answer.drops.duplicate:
         yield f"{answer.drops.duplicate} series share a node. Aggregate in the query, or write `reduce: max`"
     if answer.n_mapped and one.age_s > one.signal.fresh_s:
-        yield f"its samples are {one.age_s:.0f}s old, fresh are {one.signal.fresh_s:g}s. Write a longer interval"
+        yield f"samples are {one.age_s:.0f}s old, fresh only up to {one.signal.fresh_s:g}s. Write a longer interval"
     if n_nodes and one.n_nodes is not None and one.n_nodes < n_nodes and answer.n_series:
         yield f"{n_nodes - one.n_nodes} of {n_nodes} nodes get no value"
 
@@ -118,7 +118,7 @@ def _rule_notes(report: LiveReport) -> Iterator[Problem]:
             yield problem_at(rule.where, f"rule '{rule.name}': {what}, {cap}. Write `max_share: …` for more")
         if report.n_nodes and one.n_refused == report.n_nodes and not one.is_valve_open:
             is_missing = rule.filter is not None and rule.filter.missing is FilterMissing.REJECT
-            why = ", for lack of samples or by its limits" if is_missing else ""
+            why = ", by its limits or for lack of samples" if is_missing else ""
             yield problem_at(rule.where, f"rule '{rule.name}': refuses every node now{why}")
 
 

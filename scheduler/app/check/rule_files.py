@@ -34,9 +34,9 @@ OK = 0
 FOUND_PROBLEMS = 1
 
 WHERE_TENANTS_COUNT: Final = (
-    f"Tenants count on nodes with the annotation {ANNOTATION}, of whose figures OVERCOMMIT is the most that",
-    "all Pods there may request together; never more than the node advertises, and 100% where WHILE does not hold.",
-    "On every other node each Pod, whatever its tenant, has 100% of what the node advertises.",
+    f"Tenants apply on nodes with the annotation {ANNOTATION}. All Pods on such a node together may request",
+    "up to OVERCOMMIT of its figures, but never more than the node advertises, and only 100% if WHILE does not hold.",
+    "On every other node Pods of all tenants may request 100% of what the node advertises.",
 )
 
 
@@ -166,8 +166,8 @@ def pending_load_text(signal: Signal) -> str:
 def _unused(rules: RuleSet) -> list[Problem]:
     found = []
     for name in unused_signals(rules):
-        asked = ", yet Prometheus is asked" if name in rules.asked else ""
-        message = f"signal '{name}': no rule looks at it{asked}. Drop it, or write a rule"
+        asked = ", but Prometheus is queried for it" if name in rules.asked else ""
+        message = f"signal '{name}': no rule uses it{asked}. Drop it, or write a rule"
         found.append(problem_at(rules.signals[name].where, message))
     return found
 

@@ -45,7 +45,7 @@ class ResponseReader:
         if body is None:
             return None
         if self._buffer:
-            raise BrokenError("more came than one response")
+            raise BrokenError("the server sent more than one response")
         return self._response(body)
 
     def ended(self) -> Response | None:
@@ -70,7 +70,7 @@ class ResponseReader:
             head = bytes(self._buffer[: end + 2]).lower()
             del self._buffer[: end + 4]
             if not (head.startswith(b"http/1.") and head[9:12].isdigit()):
-                raise BrokenError("what came is no HTTP/1 response")
+                raise BrokenError("the server did not send an HTTP/1 response")
             if not head.startswith(b"1", 9):
                 break
         self._head = head

@@ -84,7 +84,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """The identity of who leads, as far as known; "" for nobody."""
+        """The identity of the leader, as far as known; "" for none."""
         with self._changed:
             return self._identity if self._leadership.is_leading else self._standby.holder
 
@@ -281,7 +281,7 @@ class Elector:
                 try:
                     roll_call = call_the_roll(self._list_transport, self._scheduler_names)
                 except (ApiError, TransportError, MalformedStreamError) as error:
-                    log.warning("leader election: the pending Pods cannot be listed yet: %s", error)
+                    log.warning("leader election: the pending Pods cannot be listed yet, retrying: %s", error)
                     self._leadership.lead_until(self._clock() + backoff.next_s())
                     continue
                 if self._leadership.is_running:

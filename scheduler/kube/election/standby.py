@@ -63,7 +63,7 @@ class StandBy:
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease, as last seen; "" for nobody."""
+        """The holder of the Lease, as last seen; "" for none."""
         return self._lease.holder if self._lease is not None else ""
 
     def saw(self, lease: Lease | None, now_s: float) -> None:

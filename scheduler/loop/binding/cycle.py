@@ -201,7 +201,7 @@ class BindingCycle:
             self._preparations.awaited.changed(key, self._clock())
 
     def preempted(self, uid: str, by: str) -> bool:
-        """Send back a Pod that is not yet being bound, whose place plugin `by` gives away; return whether it was so.
+        """Send back a Pod that is not yet being bound, because plugin `by` gives its place away; return whether it did.
 
         From PreBind on this counts as an error, not as a refusal, and the Pod is tried again.
         """
@@ -216,7 +216,7 @@ class BindingCycle:
         return True
 
     def gone(self, uid: str) -> None:
-        """Give up a Pod that was deleted meanwhile; one whose bind is under way ends with that."""
+        """Give up a Pod that was deleted meanwhile; if its bind is under way, it ends with the bind."""
         flight = self._flights.get(uid)
         if flight is not None and not flight.awaits_bind:
             self._end(flight, LostError("deleted"))

@@ -52,7 +52,7 @@ class Preparations:
                 flight.assumed[key] = item
 
     def give_back(self, flight: Flight) -> None:
-        """Forget what was assumed and is not written, so that other Pods can use it."""
+        """Forget what is assumed but not written, so that other Pods can use it."""
         self.awaited.remove(flight.placement.pod.uid)
         for item in flight.assumed.values():
             shown = self._assumed.forget(item)

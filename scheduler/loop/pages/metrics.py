@@ -1,4 +1,4 @@
-"""What /metrics asks: the deciding process' own families, with the gauges brought up to date when somebody looks."""
+"""What /metrics asks: the deciding process' own families, with the gauges updated at each scrape."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from scheduler.loop.ports import Clock
 from scheduler.metrics import Metrics
 
 _LISTING_LIFE_S = 30.0
-"""How long a listing that nobody goes on with keeps its Pods."""
+"""How long a listing that is not continued keeps its Pods."""
 
 
 class HealthQuery(AnswerQuery, frozen=True):

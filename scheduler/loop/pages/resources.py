@@ -1,4 +1,4 @@
-"""What /metrics/resources asks: the Pods of one moment, handed out by the deciding thread in slices.
+"""What /metrics/resources asks: the Pods of one moment, returned by the deciding thread in slices.
 
 The thread only encodes what the Pods' specs name; sums and text are made by the process that serves the page.
 """

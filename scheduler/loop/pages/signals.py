@@ -1,4 +1,4 @@
-"""What /signals asks: signals, rules and single nodes as they are now, handed out in slices.
+"""What /signals asks: signals, rules and single nodes as they are now, returned in slices.
 
 The deciding thread cuts its columns to the rows that are asked for and encodes them; words and JSON are made by the
 process that serves the page.

@@ -1,1 +1,1 @@
-"""What answers to signals, new rule sets and passing time change: whom rules refuse, and whom that brings back."""
+"""What answers, new rule sets and passing time change: what rules refuse, and which Pods that brings back."""

@@ -15,8 +15,8 @@ from scheduler.signals.columns.store import SignalStore
 class FilledNodes:
     """Remembers which nodes rules over signals with pending load have refused since the last answer.
 
-    A Pod that is placed, or that goes, changes that between two answers, and each such change would bring back every
-    Pod that waits. So it is looked at with each answer: which nodes were refused at any time since the last one, and no
+    Each Pod that is placed, or goes, changes that between two answers, and each such change would bring back every Pod
+    that waits. So it is compared once per answer: which nodes were refused at any time since the last answer, and no
     longer are.
     """
 
@@ -27,7 +27,7 @@ class FilledNodes:
         self._refused: dict[str, BoolArray] = {}
 
     def look(self, now_s: float, signal: str = "") -> None:
-        """Note what is refused now, by rules over one signal or all: to be called now and then."""
+        """Note what is refused now, by rules over one signal or all; call it now and then."""
         for name, mask in self._masks(self._concerned(signal), now_s).items():
             self._note(name, mask)
 

@@ -1,4 +1,4 @@
-"""What rules refuse now, and whom a change of that brings back: answers, rule sets, and time that passes."""
+"""What rules refuse now, and which Pods a change of that brings back: answers, rule sets, and passing time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Verdicts:
             self._queue.on_event(rules_reloaded(changed), now_s)
 
     def look_after(self, since_s: float, now_s: float) -> None:
-        """Do what no message brings, and what has passed since the last time.
+        """Do what no message triggers, for the time since the last call.
 
         Windows of counts that have ended, signals that have become absent, valves that opened or closed in a cycle.
         """
@@ -84,7 +84,7 @@ class Verdicts:
         bounds = {bound.name for tenant in self._signals.rules.tenants for bound in tenant.bounds}
         for change in self._signals.drain_valve_changes():
             if change.rule in bounds:
-                state = "suspect: its tenant gets 100 %" if change.is_open else "healthy"
+                state = "suspect: the tenant gets 100 %" if change.is_open else "healthy"
                 log.warning("the samples behind a bound of a tenant are %s", state, extra={"bound": change.rule})
                 continue
             state = "opened: the rule only scores" if change.is_open else "closed: the rule refuses again"
@@ -102,8 +102,8 @@ class Verdicts:
                 self._queue.on_event(signals_refreshed(frozenset({one.name}), match), until_s)
 
     def reload_refused(self, message: str) -> None:
-        """Say loudly that a reload failed; the rules in force stay."""
-        log.error("the rule files were not loaded; the previous rules stay in force: %s", message)
+        """Report in log and Event that a reload failed; the rules in force stay."""
+        log.error("the rule files were not loaded, the previous rules stay in force: %s", message)
         note = f"the previous rules stay in force: {message}"
         self._binder.event(
             EventRequest(

@@ -243,7 +243,7 @@ def _namespace_labels(pod: PodInfo, snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def _clause(term: AffinityTerm, snapshot: Snapshot) -> Clause:
-    """Return whom a term of the Pod to place means: its namespace selector becomes the names of those there are."""
+    """Return which Pods a term of this Pod means: its namespace selector becomes the names of those there are."""
     selector = term.namespace_selector
     if selector.is_everything:
         return Clause(None, term.selector)

@@ -46,7 +46,7 @@ class SignalFilter(FilterPlugin):
     def tally(
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
     ) -> Tally | None:
-        """Count what built-in signals read, and pending load; all else that rules say stands, whoever leaves."""
+        """Count what built-in signals read, and pending load; no other verdict changes when Pods leave."""
         return tally_of(compiled_rules(snapshot).concerning(pod).refusing, pod, snapshot, pods)
 
     def events(self) -> Sequence[EventInterest]:

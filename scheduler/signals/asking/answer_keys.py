@@ -24,7 +24,7 @@ class AnswerKeys(ABC):
     @property
     @abstractmethod
     def names(self) -> Sequence[str] | None:
-        """A name for each key; None where a key has no name of its own: then nothing is told of single keys."""
+        """A name for each key; None where a key has no name of its own: then nothing is reported of single keys."""
 
     @abstractmethod
     def __len__(self) -> int: ...

@@ -81,12 +81,10 @@ def check_prometheus_url(url: str) -> str:
     elif not parts.hostname:
         problem = "no host"
     elif not port_is_valid:
-        problem = "port 0 is no port"
+        problem = "port 0 is not a valid port"
     elif parts.username is not None or parts.password is not None:
         url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        problem = (
-            "no user and password here, they would be shown in logs; use a token file, or a user with a password file"
-        )
+        problem = "no user and password here, logs would show them; use a token file, or a user with a password file"
     elif parts.query or parts.fragment:
         problem = "no query and no fragment"
     elif parts.path.rstrip("/").endswith(("/api", "/api/v1", "/api/v1/query")):

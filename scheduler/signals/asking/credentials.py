@@ -27,7 +27,7 @@ _PASSWORD: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """With what to present ourselves, and whom to trust; `ca_file` replaces the system's authorities.
+    """The credentials that we send, and which authorities to trust; `ca_file` replaces the system's authorities.
 
     A user has a password file, a certificate its key; a token and a user exclude each other.
     """

@@ -1,4 +1,4 @@
-"""What is sent along with a query, so that whoever answers as Prometheus does answers whole, fresh and bounded.
+"""What is sent with a query, so that servers with the Prometheus API give complete, fresh and bounded answers.
 
 | flavor | look-back | whole answers | fresh answers | series |
 |---|---|---|---|---|
@@ -9,7 +9,7 @@
 
 Where a query cannot bound the look-back, a series that has ended without a word (a recorded one, or one that was
 pushed) goes on in the answers for as long as the server looks back: only the timestamps of its samples tell its age.
-What a server does not know, it ignores; so `prometheus` sends Thanos' parameters too, for whoever does not tell us.
+What a server does not know, it ignores; so `prometheus` sends Thanos' parameters too, for users who set no flavor.
 
 Sources (behaviour): Prometheus v3 web/api/v1; Thanos pkg/api/query/v1.go; Mimir pkg/frontend/querymiddleware/codec.go,
 which hands on no more than query and time; VictoriaMetrics app/vmselect/prometheus/prometheus.go, which without

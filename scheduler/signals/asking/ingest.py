@@ -72,7 +72,7 @@ class Ingested:
 
 
 def ingest(signal: Signal, series: Sequence[ResultSeries], resolver: NodeResolver) -> Ingested:
-    """Sort the series by what they speak of, drop what is no number, and make one value of each group.
+    """Sort the series by key, drop values that are not numbers, and make one value of each group.
 
     With `reduce: sum` a node of which one part has no usable number has no value, and the range holds for the
     sum; the other ways of reducing take the parts that there are, each within the range.

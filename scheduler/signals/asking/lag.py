@@ -2,7 +2,7 @@
 
 By the timestamps of the selectors in its expression, or as `lag` says where the file has it. The lag of a signal is
 that of its worst selector, and a selector's that of its newest series. A node (domain, card) of which a selector has
-only older series lags on its own: a dead exporter among many ages its node and no other. That needs a label that
+only older series lags on its own: a dead exporter among many ages its node and no other. This needs a label that
 names the node on the selector's series and on those of the answer alike, or `instance` on the former. With `a or b` a
 node that has gone over from one to the other lags until no range sees the first any more.
 """
@@ -59,7 +59,7 @@ class LagMeter:
         self._signal = signal
         self._grouping = grouping_of(signal)
         self._clock = clock
-        # A group that is behind has to be told early enough to be missing in time.
+        # A group that is behind must be reported early enough to be missing in time.
         self.behind_s = min(signal.fresh_s, signal.max_age_s - signal.interval_s)
         spare = int((signal.max_age_s - self.behind_s) / signal.interval_s)
         self._longest_every = min(max(spare, 1), _MAX_EVERY)

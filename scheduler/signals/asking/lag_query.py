@@ -1,4 +1,4 @@
-"""The query for the timestamps behind an expression: the newest of each selector, and who is far behind it.
+"""The query for the timestamps behind an expression: the newest of each selector, and which groups are far behind.
 
 An instant query stamps every sample with the time of evaluation, so the answer itself does not say how old its data
 is: `timestamp()` of the selectors does. A range goes on seeing the samples of a dead exporter, be its series marked
@@ -49,7 +49,7 @@ def lag_query(
             groupings.append((_without(selector, labels), (else_by,)))
         for grouped, by in groupings:
             grouping = f"max by ({', '.join(quote_label(label) for label in by)})"
-            # Who has ended more recently than that is not behind, and who has ended before is not seen.
+            # A series that ended more recently is not behind; one that ended before is not seen.
             last = _newest(grouped, grouping, reach_s if reach_s > behind_s else 0.0, step_s)
             parts.append(f'label_replace(({last}) < time() - {behind_s:g}, "{MARK}", "{i}", "", "")')
     return " or ".join(parts)

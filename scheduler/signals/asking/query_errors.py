@@ -84,7 +84,7 @@ class UnauthorizedError(QueryRejected):
         return self.status == _UNKNOWN_CALLER
 
     def __str__(self) -> str:
-        return f"{super().__str__()}; it wants another token, user or tenant"
+        return f"{super().__str__()}; it requires another token, user or tenant"
 
 
 class ServerFailed(QueryRejected):

@@ -1,4 +1,4 @@
-"""The refresher: asks one Prometheus for its signals, each at its interval, and publishes what came.
+"""The refresher: queries one Prometheus for its signals, each at its interval, and publishes the answers.
 
 A slow signal delays no other. While Prometheus is down it costs one attempt, with growing pauses. The deciding process
 waits for nothing here.
@@ -154,7 +154,7 @@ class Refresher:
     def tick(self) -> None:
         """Ask for signals that are overdue: the timetable runs by the wall clock, and that may step back.
 
-        To be called about every second by whoever owns the process.
+        The owner of the process calls it about every second.
         """
         with self._lock:
             for name, asker in self._askers.items():
@@ -209,7 +209,7 @@ class Refresher:
             self._note_failure(asker, error)
         except Exception as error:  # noqa: BLE001 - a fault of ours, logged as that
             # It must end like any failure: a breaker whose one attempt never ends would let nothing be asked again.
-            _LOG.exception("asking for signal %s failed", name)
+            _LOG.exception("the query of signal %s failed", name)
             fault = QueryError(type(error).__name__)
             answer = asker.failure(fault, self._rules_generation)
             self._note_failure(asker, fault)
@@ -237,7 +237,7 @@ class Refresher:
             self._server.failed()
         elif self._server.failed():
             details = {"server": self._name, "signal": asker.signal.name, "error": str(error)}
-            _LOG.error("%s cannot be asked; trying again with pauses", self._title, extra=details)
+            _LOG.error("%s cannot be queried; trying again less and less often", self._title, extra=details)
             # It is the server's fault: the signal's own, longer pause would only delay its return.
             asker.breaker.withdraw()
         else:
@@ -246,7 +246,7 @@ class Refresher:
     def _note_success(self) -> None:
         self._observer.server_done(self._name, is_up=True)
         if self._server.succeeded():
-            _LOG.warning("%s answers again; asking for its signals", self._title, extra={"server": self._name})
+            _LOG.warning("%s answers again; querying its signals", self._title, extra={"server": self._name})
             self.refresh_now()
 
     @property

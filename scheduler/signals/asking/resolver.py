@@ -1,4 +1,4 @@
-"""Which node a series speaks of.
+"""Which node a series names.
 
 Exporters name their node in eight ways, so the labels are tried in a fixed order, and a value counts only if it
 is a known name of exactly one node. `node="0"` of `node_memory_numa_*` is a NUMA node and so matches nothing,

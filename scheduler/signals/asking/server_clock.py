@@ -48,7 +48,7 @@ class ServerClock:
         self._doubted: OrderedDict[str, Exchange] = OrderedDict()
 
     def evaluated_at(self, expr: str, exchange: Exchange) -> float:
-        """Return when an answer to `expr` was evaluated, by our clock: when we asked, or earlier out of a cache.
+        """Return when an answer to `expr` was evaluated, by our clock: when we asked, or earlier if from a cache.
 
         Never later than it truly was, but for a proxy's clock that is set back while answers come out of a cache.
         """

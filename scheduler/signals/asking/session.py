@@ -181,7 +181,7 @@ class PrometheusSession(requests.Session):
             response = self._send_bounded(address, form)
         if 300 <= response.status_code < 400:
             target = _without_secrets(response.headers.get("Location", ""))
-            raise RedirectRefused(f"HTTP {response.status_code}, redirected to {target!r}; give that address instead")
+            raise RedirectRefused(f"HTTP {response.status_code}, redirected to {target!r}; write that address instead")
         if response.status_code != requests.codes.ok:
             raise _rejection(response)
         return response
@@ -190,7 +190,7 @@ class PrometheusSession(requests.Session):
         headers = self._headers | self._authorization.header()
         if not all(map(_HEADER_VALUE.fullmatch, headers.values())):
             # Not shown: it may be a password.
-            raise CredentialsUnreadable("a header's value is none that HTTP can carry")
+            raise CredentialsUnreadable("a header's value is not valid in HTTP")
         deadline_s = self._clock() + self._bounds.deadline_s
         try:
             return self._exchanged(url, form, headers, deadline_s)
@@ -228,7 +228,7 @@ class PrometheusSession(requests.Session):
         return answer
 
     def _read(self, response: urllib3.BaseHTTPResponse, deadline_s: float) -> bytes:
-        """Read piece by piece: the timeout bounds each piece only, so a server that drips would hold us for ever."""
+        """Read piece by piece: the timeout bounds each piece only, so a slow server could hold us for ever."""
         pieces: list[bytes] = []
         n_bytes = n_series = n_counted = 0
         while piece := response.read1(_CHUNK_BYTES, decode_content=True):
@@ -284,7 +284,7 @@ def _parse_other(body: bytes, date: str) -> QueryAnswer:
 
 
 def _warnings(envelope: _AnswerEnvelope | _VectorEnvelope) -> tuple[str, ...]:
-    return (envelope.warnings or ()) + (("the server calls its answer partial",) if envelope.is_partial else ())
+    return (envelope.warnings or ()) + (("the server says that its answer is partial",) if envelope.is_partial else ())
 
 
 def _n_samples(stats: msgspec.Raw) -> int | None:
@@ -321,14 +321,14 @@ def _without_secrets(address: str) -> str:
 
 
 def _certificate_words(reason: str) -> str:
-    """Return which of the two sides does not trust the other, and what to mend."""
+    """Return which of the two sides does not trust the other, and what to fix."""
     if _ALERT.search(reason):
-        return f"{reason}: the server wants another client certificate; mend certFile and keyFile"
+        return f"{reason}: the server requires another client certificate; fix certFile and keyFile"
     if "VERIFY_FAILED" in reason:
-        return f"{reason}: the server's certificate is not trusted; give its authority as caFile"
+        return f"{reason}: the server's certificate is not trusted; set caFile to its authority"
     if "EOF" in reason:
-        # It hangs up on whom it does not trust before the alert that says so is read.
-        return f"{reason}: the server hung up; it may want another client certificate (certFile and keyFile)"
+        # The server closes a connection that it does not trust before we read the alert that says so.
+        return f"{reason}: the server closed the connection; it may need another client certificate (certFile, keyFile)"
     return f"{reason}; see certFile, keyFile and caFile"
 
 

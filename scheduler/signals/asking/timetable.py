@@ -1,6 +1,6 @@
 """APScheduler behind one typed wrapper: jobs that repeat, each once at a time, on threads that never hold an exit.
 
-Its fire times come from the wall clock; who must not stand still when that steps back calls `run_now`.
+Its fire times come from the wall clock; a caller that must not stop when that clock steps back uses `run_now`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class DaemonPool:
         return future
 
     def shutdown(self, wait: bool = True) -> None:
-        """Let the threads end after what is queued; they are daemons, so nobody has to wait."""
+        """Let the threads end after what is queued; they are daemons, so the caller need not wait."""
         for _ in self._threads:
             self._work.put(None)
 

@@ -26,9 +26,9 @@ from scheduler.signals.columns.trips import ValveChange
 
 _NEVER_S: Final = float("-inf")
 _FADE_STEP_S: Final = 0.125
-"""For how long scores that fade stand still: with 50 rules they cost more than all the rest of a decision."""
+"""How long fading scores stay the same: with 50 rules they cost more than all the rest of a decision."""
 _EARLY_S: Final = 1e-6
-"""How much too early ages are compared anew: a sum of floats may lie a hair beside the age that it stands for."""
+"""How much earlier ages are compared again: a sum of floats may differ slightly from the exact age."""
 
 
 class Freezer:

@@ -3,7 +3,7 @@
 A node is quiet while the samples show all its Pods whole and none has left within the window. From one quiet moment to
 the next the value changes by what the Pods that came between add: where they are of one workload, each adds its part.
 What a workload adds is the median of its last observations, and is used from the third on; until then its Pods count
-as an effect that is not learned says. Burst or drift, what cannot be told apart is left out.
+as an effect that is not learned says. What cannot be told apart, burst or drift, is left out.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _meaning(signal: Signal) -> Signal:
 
 
 def _amounts(memory: _Memory) -> Mapping[Workload, int]:
-    """Return what to go by; a Pod that comes relieves no node, so the least is nothing."""
+    """Return what to go by; a Pod that comes lowers no load, so the minimum is zero."""
     return {
         workload: round(min(max(statistics.median(observed), 0.0), _MAX_AMOUNT))
         for workload, observed in memory.observed.items()

@@ -1,4 +1,4 @@
-"""Rows whose own samples are older than those of the others: they fade and end on their own."""
+"""Rows whose own samples are older than those of the others: each fades and becomes absent on its own."""
 
 from __future__ import annotations
 

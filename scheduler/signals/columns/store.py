@@ -147,7 +147,7 @@ class SignalStore:
     def expire(self, now_s: float) -> frozenset[str]:
         """Return the rules with a filter for which the signal has become absent since the last call.
 
-        Nobody publishes that, so it is to be called now and then, e.g. each second.
+        No publication reports that, so call it now and then, e.g. each second.
         """
         published = self._published
         absent = frozenset(name for name, held in published.held.items() if not held.is_in_force(now_s))
@@ -200,7 +200,7 @@ class SignalStore:
             keys, values = self._names.get(answer.identity_generation, ()), answer.node_values()
         if len(keys) != len(values):
             details = {"signal": answer.signal, "identity_generation": answer.identity_generation}
-            _LOG.error("an answer speaks of nodes that are not remembered; dropped", extra=details)
+            _LOG.error("an answer for unknown nodes was dropped", extra=details)
             return None
         values.flags.writeable = False
         as_of_s = answer.evaluated_at_s - answer.lag_s

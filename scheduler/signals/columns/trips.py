@@ -1,9 +1,9 @@
 """Trip bits: which nodes a rule's filter refuses, with hysteresis, and when its valve opens.
 
 A bit belongs to a key of the signal (a node, a value of a node label, the cluster, a card, …) and changes only with
-a sample or a rule, so that within a cycle it is a fact and not a computation. With a hold time a bit that has changed
-stays for a while, whatever the samples say; that goes by the times of the samples, so that a late or repeated answer
-neither shortens nor lengthens it.
+a sample or a rule, so that it is fixed within a cycle. With a hold time a changed bit stays for a while, whatever the
+samples are. The hold time uses the times of the samples, so a late or repeated answer neither shortens nor lengthens
+it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ SIGNAL: Final = Shape(
     refused={
         "expr": "an expression and a built-in signal exclude each other, got both. Keep one of the two",
         **{name: f"{_EXACT}, so that `{name}` means nothing. Drop the field" for name in _ASKED_ONLY},
-        "window": "only a count has a window, within it. Write `count: {same: [app], window: 1h}`, or drop the field",
+        "window": "only a count has a window, inside it. Write `count: {same: [app], window: 1h}`, or drop the field",
     },
 )
 COUNT: Final = Shape(fields=("same", "window", "namespaces"), required=("same",))
@@ -94,7 +94,7 @@ def _read_count(node: YamlNode | None, scope: Scope) -> BuiltIn | None:
     keys = tuple(key for key in same if key is not None)
     for number, item in enumerate(items or ()):
         if same[number] is not None and same[number] in same[:number]:
-            inner.problem(item, f"stands twice, {got(item)}. Drop one of the two")
+            inner.problem(item, f"is listed twice, {got(item)}. Drop one of the two")
     window_s = _read_window(fields.get("window"), scope.inner("window"))
     namespaces = read_word(fields.get("namespaces"), scope.inner("namespaces"), ("same", "all"))
     if items is None or len(keys) != len(items):
@@ -113,7 +113,7 @@ def _read_key(item: YamlNode, scope: Scope) -> str | None:
 def _read_window(node: YamlNode | None, scope: Scope) -> float:
     window_s = read_duration(node, scope)
     if node is not None and window_s is not None and not 1.0 <= window_s <= MAX_WINDOW_S:
-        what = f"must be from 1s to 1d, for so long Pods that have gone are remembered, {got(node)}"
+        what = f"must be from 1s to 1d, because Vane forgets Pods that have gone after 1d, {got(node)}"
         scope.problem(node, f"{what}. Write `window: 1h`, or drop the line for the Pods that are there")
     return window_s or 0.0
 
@@ -133,7 +133,7 @@ def _read_resource(kind: BuiltInKind, node: YamlNode | None, scope: Scope) -> Bu
     if name is None or node is None:
         return None
     if name == PODS and kind is BuiltInKind.REQUESTED:
-        scope.problem(node, "nobody requests Pods, got 'pods'. Write `pods: {}` for their number")
+        scope.problem(node, "Pods do not request pods, got 'pods'. Write `pods: {}` for their number")
         return None
     prefix, slash, _ = name.partition("/")
     is_known = name in (*_PLAIN_RESOURCES, PODS) or name.startswith(_HUGEPAGES)
@@ -152,7 +152,7 @@ def _read_by(node: YamlNode | None, scope: Scope) -> tuple[ByKind | None, str]:
     if text in (ByKind.NODE, ByKind.CLUSTER):
         return ByKind(text), ""
     if text in (ByKind.GPU, ByKind.WORKLOAD, ByKind.PAIR):
-        what = f"a built-in signal is of nodes and what they sum up to, {got(node)}"
+        what = f"a built-in signal is by node, by node label or by cluster, {got(node)}"
         scope.problem(node, f"{what}. Write `node`, `cluster` or a node label, as `topology.kubernetes.io/zone`")
         return None, ""
     if text is not None and not is_label_key(text):

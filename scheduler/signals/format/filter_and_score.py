@@ -64,7 +64,7 @@ def _check_clear(
     scope, key = fields.scope.inner("clear"), fields.at("clear")
     if "clear" in fields and "max" in fields and "min" in fields:
         scope.problem(
-            key, "it is open whether max or min is meant, got both. Write two rules, one with max and one with min"
+            key, "unclear whether it belongs to max or min, got both. Write two rules, one with max and one with min"
         )
     elif measure.unit is None or clear is None:
         return

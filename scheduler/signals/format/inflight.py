@@ -56,7 +56,7 @@ def _of_value(node: YamlNode, scope: Scope, measure: Measure) -> Effect | None:
     if word == EffectKind.LEARNED.value:
         return Effect(EffectKind.LEARNED)
     if word == EffectKind.REQUEST.value:
-        scope.problem(node, f"a Pod requests a resource, {got(node)}. Write `{{cpu: request}}`, or a number here")
+        scope.problem(node, f"`request` needs a resource, {got(node)}. Write `{{cpu: request}}`, or a number here")
         return None
     amount = read_amount(node, scope, measure)
     if amount is None or measure.unit is None:
@@ -81,7 +81,7 @@ def _of_resource(resource: str, node: YamlNode, scope: Scope) -> Effect | None:
 
 def _constant(node: YamlNode, scope: Scope, resource: str, whole: int) -> Effect | None:
     if whole == 0 or abs(whole) > _MAX_AMOUNT or (resource and whole < 0):
-        scope.problem(node, f"no amount that a Pod can add, {got(node)}. Write one that is neither zero nor huge")
+        scope.problem(node, f"not an amount that a Pod can add, {got(node)}. Write one that is neither zero nor huge")
         return None
     return Effect(EffectKind.CONSTANT, resource, float(whole))
 

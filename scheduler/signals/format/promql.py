@@ -238,7 +238,7 @@ def _syntax_advice(problem: str) -> str:
         return "Write a shorter range or offset"
     if "BOOL" in problem:
         return "Write `bool` after the comparison"
-    return "Mend the expression; Prometheus would refuse it too"
+    return "Fix the expression; Prometheus would refuse it too"
 
 
 def _locate(problem: str, expr: str, tokens: list[re.Match[str]]) -> int:

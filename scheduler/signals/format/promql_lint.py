@@ -19,7 +19,7 @@ def lint_query(query: ParsedQuery, by: ByKind, *, is_reduced: bool) -> list[str]
         return warnings + _several_series(query.root)
     if _filters(query.root):
         write = "Write `bool` after the comparison, or leave the limit to the rule"
-        warnings.append(f"a comparison drops series, and a dropped one is a missing value. {write}")
+        warnings.append(f"a comparison drops series, and a dropped series means a missing value. {write}")
     # Of cards there usually is one series each.
     return warnings if by is ByKind.GPU else warnings + _node_keyed(query, is_reduced=is_reduced)
 

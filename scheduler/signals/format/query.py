@@ -16,14 +16,14 @@ from scheduler.strict_yaml.report import Scope, did_you_mean, got
 from scheduler.strict_yaml.values import read_duration, read_text, read_word
 
 _UNREAD: Final = (
-    "left to the server as it stands. What it selects is unknown, so its age counts from its evaluation; "
-    "write `window: …` for what a rollup in it sees"
+    "sent to the server unchecked. What it selects is unknown, so its age counts from its evaluation; "
+    "write `window: …` for the range of its rollups"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the signals of a file ask: in which language, and which servers there are by name, None if nobody knows."""
+    """What the signals of a file ask: in which language, and which servers there are by name; None: unknown."""
 
     dialect: Dialect
     servers: Set[str] | None
@@ -60,7 +60,7 @@ def read_query(fields: Fields, joined: JoinedBy | None, dialect: Dialect, *, is_
 def read_lag(fields: Fields, joined: JoinedBy | None, dialect: Dialect) -> str:
     """Return what says how many seconds behind the samples are, by the keys of the signal or for all; empty without."""
     node, scope = fields.get("lag"), fields.scope.inner("lag")
-    query = _read_promql(node, scope, dialect, "left to the server as it stands")
+    query = _read_promql(node, scope, dialect, "sent to the server unchecked")
     if query is None or node is None:
         return ""
     if joined is not None and query.root is not None and not query.is_scalar:
@@ -82,7 +82,7 @@ def _read_promql(node: YamlNode | None, scope: Scope, dialect: Dialect, unread: 
     if isinstance(query, ParsedQuery):
         return query
     if query.is_unread and dialect is Dialect.METRICSQL:
-        scope.warning(node, f"no PromQL ({query.reason}), {unread}")
+        scope.warning(node, f"not PromQL ({query.reason}), {unread}")
         return ParsedQuery(expr)
     scope.problem_within(node, query.offset, query.message)
     return None
@@ -93,7 +93,7 @@ def read_window(fields: Fields, query: ParsedQuery | None) -> float:
     node, scope = fields.get("window"), fields.scope.inner("window")
     window_s = read_duration(node, scope)
     if node is not None and window_s == 0.0:
-        scope.problem(node, f"must be above 0, {got(node)}. Write the time that the expression sees, as `2m`")
+        scope.problem(node, f"must be above 0, {got(node)}. Write how far back the expression looks, as `2m`")
     if window_s is not None:
         return window_s
     return query.window_s if query is not None else 0.0

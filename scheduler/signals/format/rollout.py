@@ -79,6 +79,6 @@ def _percent(node: YamlNode | None, scope: Scope) -> float | None:
     value = read_amount(node, scope, Measure("", Unit.PERCENT))
     if value is not None and node is not None and not 0.0 < value <= 100.0:
         scope.problem(
-            node, f"must be above 0 and at most 100, {got(node)}. Write percents, as 10, or `mode: shadow` for none"
+            node, f"must be above 0 and at most 100, {got(node)}. Write a percentage, as 10, or `mode: shadow` for none"
         )
     return value

@@ -34,7 +34,7 @@ CARDS: Final = (
 _KINDS: Final = {"workload": ByKind.WORKLOAD, "calls": ByKind.PAIR, "gpus": ByKind.GPU}
 _WRITE: Final = {
     "workload": "Write the Pod label that names the workload, as `workload: app.kubernetes.io/name`",
-    "calls": "Write whom the Pods call, as `calls: {labels: {app: cart}}`",
+    "calls": "Write which Pods are called, as `calls: {labels: {app: cart}}`",
     "gpus": "Write the resources that are cards, as `gpus: [nvidia.com/gpu]`",
 }
 _RESOURCE: Final = re.compile(
@@ -91,7 +91,7 @@ def _calls(fields: Fields) -> Calls | None:
         return None
     write = f"{_WRITE['calls']}, or `calls: {{pod_label: example.com/calls-zone}}`"
     if "labels" not in inner and "pod_label" not in inner:
-        scope.problem(inner.node, f"neither labels nor pod_label: nobody is called. {write}")
+        scope.problem(inner.node, f"neither labels nor pod_label: no Pod is called. {write}")
     for name in ("labels", "namespaces"):
         if "pod_label" in inner and name in inner:
             what = f"pod_label and {name} exclude each other, got both"
@@ -121,5 +121,5 @@ def _check_monotone(fields: Fields, score: RuleScore | None) -> None:
         return
     steps = [after - before for before, after in pairwise(score.curve.ys)]
     if any(step > 0 for step in steps) and any(step < 0 for step in steps):
-        what = "the points of a signal `by: gpu` must only rise or only fall, for cards are ranked by them"
+        what = "the points of a signal `by: gpu` must only rise or only fall, because they rank the cards"
         fields.scope.inner("score").problem(fields.at("score"), f"{what}. Write `best: …` and `worst: …`")

@@ -1,4 +1,4 @@
-"""The `rules:` part of a rule file: whom a rule concerns, what it looks at and how much it weighs."""
+"""The `rules:` part of a rule file: to which Pods a rule applies, what it looks at and how much it weighs."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ RULE: Final = Shape(
     fields=("name", "match", "signal", "filter", "score", "weight", "label_match", *KEY_FIELDS, *ROLLOUT),
     required=("name",),
     refused={
-        "hold": "a hold time is the filter's. Write `filter: {max: 80%, hold: 60s}`",
-        "inflight": "what Pods add is the signal's. Write `inflight: {cpu: request}` in the signal",
-        "pair": "the two ends of a pair are the signal's. Write `calls: {labels: {app: cart}}`: whom the Pods call",
+        "hold": "a hold time belongs to the filter. Write `filter: {max: 80%, hold: 60s}`",
+        "inflight": "what Pods add belongs to the signal. Write `inflight: {cpu: request}` in the signal",
+        "pair": "the two ends of a pair belong to the signal. Write what is called: `calls: {labels: {app: cart}}`",
     },
 )
 WEIGHT: Final = Shape(fields=("signal", "points", "missing"), required=("signal", "points"))
@@ -59,7 +59,7 @@ class RuleReader:
             self._n_read += 1
             if self._n_read == MAX_RULES + 1:
                 scope.problem(
-                    item, f"more than {MAX_RULES} rules in all files. Drop some, or join rules over one signal"
+                    item, f"more than {MAX_RULES} rules in all files. Drop some, or combine rules over one signal"
                 )
             rule = self._rule(item, Scope(scope.report, _label(item, number)))
             if rule is not None:
@@ -112,7 +112,7 @@ class RuleReader:
             fields.scope.inner("name").problem(node, f"not a rule's name, {got(node)}. {write}")
             return None
         if name in self._places:
-            fields.scope.problem(node, f"stands twice, first at {self._places[name]}. Rename one of the two")
+            fields.scope.problem(node, f"is defined twice, first at {self._places[name]}. Rename one of the two")
             return None
         self._places[name] = fields.scope.where(node)
         return name
@@ -154,7 +154,7 @@ class RuleReader:
             what = f"a weight is one number for all nodes, and signal '{signal.name}' is `by: {signal.by}`"
             scope.inner("signal").problem(fields.at("signal"), f"{what}. Write a signal that is `by: cluster`")
         if signal is not None and signal.signal is not None and signal.signal.built_in is not None:
-            what = f"a weight follows what a Prometheus says, and signal '{signal.name}' is built in"
+            what = f"a weight needs a signal of a Prometheus, and signal '{signal.name}' is built in"
             scope.inner("signal").problem(fields.at("signal"), f"{what}. Write a signal with an `expr`")
         measure = Measure(signal.name, signal.unit) if signal else Measure("", None)
         curve = read_curve(fields.get("points"), scope.inner("points"), measure)
@@ -182,6 +182,6 @@ def _check_effects(fields: Fields, signal: Declared | None) -> None:
             fields.node, "neither filter nor score: the rule does nothing. Write at least one of the two"
         )
     if signal is not None and signal.by is ByKind.CLUSTER and "score" in fields:
-        what = f"signal '{signal.name}' is one number for the cluster, so every node would score alike"
-        write = "Score a signal that is by node or label, or use this one as a filter or a weight"
+        what = f"signal '{signal.name}' is one number for the cluster, so every node would get the same score"
+        write = "Score a signal that is by node or by label, or use this one for a filter or a weight"
         fields.scope.inner("score").problem(fields.at("score"), f"{what}. {write}")

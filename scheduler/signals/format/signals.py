@@ -79,7 +79,7 @@ def read_signals(node: YamlNode | None, scope: Scope, asked: Asked, declared: di
             write = "Write lower-case letters, digits and `_`, a letter first, at most 63"
             inner.problem(key, f"not a signal's name, {got(key)}. {write}")
         if key.value in declared:
-            inner.problem(key, f"stands twice, first at {declared[key.value].where}. Rename one of the two")
+            inner.problem(key, f"is defined twice, first at {declared[key.value].where}. Rename one of the two")
             read_signal(key, body, inner, asked)
         else:
             declared[key.value] = read_signal(key, body, inner, asked)
@@ -165,7 +165,7 @@ def _smoothing(fields: Fields) -> float:
         write = "Write the half-life of past samples, as `smoothing: 30s`, or drop the line"
         scope.problem(node, f"must be above 0s and at most 1h, {got(node)}. {write}")
     if "inflight" in fields:
-        what = "a smoothed value shows a placed Pod later than the window of inflight says, got both"
+        what = "a smoothed value shows a placed Pod later than the window of `inflight` assumes, got both"
         scope.problem(fields.at("smoothing"), f"{what}. Drop one, or write a longer range into the expression")
     return seconds
 

@@ -60,7 +60,7 @@ class TenantReader:
                 return
             self._n_read += 1
             if self._n_read == MAX_TENANTS + 1:
-                scope.problem(item, f"more than {MAX_TENANTS} tenants in all files. Drop some, or join namespaces")
+                scope.problem(item, f"more than {MAX_TENANTS} tenants in all files. Drop some, or combine namespaces")
             tenant = self._tenant(item, Scope(scope.report, _label(item, number)))
             if tenant is not None:
                 self.tenants.append(tenant)
@@ -80,13 +80,13 @@ class TenantReader:
         if len(scope.report.problems) > n_problems or name is None or per_mille is None or bounds is None:
             return None
         if per_mille <= _WHOLE and "while" in fields:
-            what = "nothing is above 100 %, and only that is bounded"
+            what = "`while` applies only to an overcommit above 100 %"
             scope.inner("while").problem(fields.at("while"), f"{what}. Drop the line, or write more than 100%")
             return None
         if per_mille > _WHOLE and "while" not in fields:
             scope.warning(
                 fields.at("overcommit"),
-                "above 100 % whatever is measured: nodes fill up though they are busy. Write `while:`, as"
+                "above 100 % whatever is measured: nodes fill up even when they are busy. Write `while:`, as"
                 " `while: [{signal: node_cpu_use, max: 85%}]`",
             )
         return Tenant(name, globs, labels, per_mille, resources, bounds, scope.where(node))
@@ -101,7 +101,7 @@ class TenantReader:
             scope.inner("name").problem(node, f"not a tenant's name, {got(node)}. {write}")
             return None
         if name in self._places:
-            scope.problem(node, f"stands twice, first at {self._places[name]}. Rename one of the two")
+            scope.problem(node, f"is defined twice, first at {self._places[name]}. Rename one of the two")
             return None
         self._places[name] = scope.where(node)
         return name
@@ -116,7 +116,7 @@ class TenantReader:
             if bound is None:
                 continue
             if bound.signal in bounds:
-                scope.problem(item, f"signal '{bound.signal}' stands twice. Write its max and min together")
+                scope.problem(item, f"signal '{bound.signal}' is listed twice. Write its max and min together")
             bounds[bound.signal] = bound
         return tuple(bounds.values()) if len(bounds) == len(items) else None
 
@@ -173,7 +173,7 @@ def _resources(node: YamlNode | None, scope: Scope) -> tuple[str, ...]:
         if not is_counted(name):
             scope.problem(item, f"not a resource that Pods request, {got(item)}. Write cpu, memory or nvidia.com/gpu")
         elif name in found:
-            scope.problem(item, f"stands twice, {got(item)}. Drop one of the two")
+            scope.problem(item, f"is listed twice, {got(item)}. Drop one of the two")
         found.append(name)
     return tuple(found) if node is not None else DEFAULT_RESOURCES
 

@@ -113,13 +113,13 @@ def test_on_a_cluster(
     assert judged[6:] == [
         "4:3: signal 'use': 1 of 4 series name no node of this cluster, as {node=\"node-9\"}",
         "4:3: signal 'use': 2 of 4 nodes get no value",
-        "5:3: signal 'zone_p99': no node has label topology.kubernetes.io/zone with what 1 of its series say, as moon",
+        "5:3: signal 'zone_p99': 1 of its series have a value of topology.kubernetes.io/zone that no node has, as moon",
         "5:3: signal 'zone_p99': 2 of 4 nodes get no value",
-        "7:3: signal 'nobody': no series. Nobody exports what it reads, or a label in the query is another one",
+        "7:3: signal 'nobody': no series. Nothing exports the metric, or a label in the query differs",
         "8:3: signal 'twice': 2 series share a node. Aggregate in the query, or write `reduce: max`",
         "8:3: signal 'twice': 4 of 4 nodes get no value",
         "11:5: rule 'hot': weighs 5.571 instead of 21, its share would be above 30%. Write `max_share: …` for more",
-        "16:5: rule 'measured': refuses every node now, for lack of samples or by its limits",
+        "16:5: rule 'measured': refuses every node now, by its limits or for lack of samples",
         "5 signals, 0 without an answer, 9 notes",
     ]
 

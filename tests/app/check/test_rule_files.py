@@ -120,7 +120,7 @@ def test_warnings_leave_the_exit_code_alone(tmp_path: Path) -> None:
     code, lines = run(path)
     assert code == 0
     assert lines[0].startswith(f"{path}:5:16: warning: signal 'idle', expr: nothing is aggregated")
-    assert lines[1].startswith(f"{path}:5:3: warning: signal 'idle': no rule looks at it")
+    assert lines[1].startswith(f"{path}:5:3: warning: signal 'idle': no rule uses it")
     assert lines[-1] == "1 file, 0 problems, 2 warnings, 3 signals, 4 rules"
 
 
@@ -196,7 +196,7 @@ def test_signals_that_ask_nobody_and_label_matches_are_shown(tmp_path: Path) -> 
     code, lines = run(path)
 
     assert code == 0
-    assert lines[0].endswith("a.yaml:5:3: warning: signal 'spare': no rule looks at it. Drop it, or write a rule")
+    assert lines[0].endswith("a.yaml:5:3: warning: signal 'spare': no rule uses it. Drop it, or write a rule")
     assert [" ".join(line.split()) for line in lines[1:]] == [
         "BUILT IN BY UNIT READS",
         "mates zone/name none count same app window 3600s",

@@ -31,7 +31,7 @@ FAILURE = SignalAnswer("gpu", "", 1, 60.0, 0.0, error="refused", error_kind="unr
         ({"is_suspect": True, "n_series": 2, "n_mapped": 2}, "far fewer nodes"),
         ({"is_suspect": True}, "no series"),
         ({"drops": Drops(duplicate=2), "n_series": 2}, "reduce"),
-        ({"drops": Drops(unmapped=2), "n_series": 2}, "none of a known node"),
+        ({"drops": Drops(unmapped=2), "n_series": 2}, "none names a known node"),
         ({"drops": Drops(nan=2), "n_series": 2}, "no usable value"),
         ({"n_series": 2, "n_mapped": 2}, ""),
         ({}, "no series"),

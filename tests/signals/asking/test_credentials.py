@@ -99,14 +99,14 @@ def test_who_has_all_is_let_in_and_who_lacks_one_is_told_which(guarded: Guarded)
     assert guarded.client().query("vector(1)").series
     unknown = refusal(guarded.client(ca_file=None))
     assert isinstance(unknown, CertificateRefused)
-    assert str(unknown).endswith("the server's certificate is not trusted; give its authority as caFile")
+    assert str(unknown).endswith("the server's certificate is not trusted; set caFile to its authority")
     bare = refusal(guarded.client(cert_file=None, key_file=None))
     assert isinstance(bare, CertificateRefused)
     assert "another client certificate" in str(bare)
     nobody = refusal(guarded.client(username="", password_file=None))
     assert isinstance(nobody, UnauthorizedError)
     assert "HTTP 401" in str(nobody)
-    assert "wants another token, user or tenant" in str(nobody)
+    assert "requires another token, user or tenant" in str(nobody)
     assert isinstance(refusal(guarded.client(username="somebody")), UnauthorizedError)
 
 
@@ -201,6 +201,6 @@ def test_settings_reach_the_server_and_a_wrong_password_is_said_once_with_signal
         assert complaints[0].getMessage() == "signal two of Prometheus far: no answer (unauthorized)"
         assert all(word not in caplog.text for word in (PASSWORD, "wrong"))
         outage = [record.getMessage() for record in caplog.records if "trying again" in record.getMessage()]
-        assert outage == ["Prometheus far cannot be asked; trying again with pauses"]
+        assert outage == ["Prometheus far cannot be queried; trying again less and less often"]
     finally:
         servers.stop()

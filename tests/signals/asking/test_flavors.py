@@ -60,7 +60,7 @@ def test_a_server_that_knows_no_limit_is_counted_here() -> None:
 def test_a_partial_answer_of_victoriametrics_counts_as_a_warning() -> None:
     with scripted(always(vector([({"node": "a"}, "1")], isPartial=True))) as server:
         assert PrometheusClient(ClientSettings(server.url)).query("up").warnings == (
-            "the server calls its answer partial",
+            "the server says that its answer is partial",
         )
     with scripted(always(vector([({"node": "a"}, "1")], isPartial=False))) as server:
         assert PrometheusClient(ClientSettings(server.url)).query("up").warnings == ()

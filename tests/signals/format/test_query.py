@@ -68,7 +68,7 @@ def test_what_is_no_promql_is_a_warning_in_metricsql_only(expr: str) -> None:
     found = read(f"expr: '{expr}', window: 5m", "metricsql")
     assert found.problems == ()
     assert len(found.warnings) == 1
-    assert "left to the server as it stands" in found.warnings[0].message
+    assert "sent to the server unchecked" in found.warnings[0].message
     signal = found.rules.signals["cpu"]
     assert (signal.expr, signal.dialect, signal.window_s) == (expr, Dialect.METRICSQL, 300.0)
 

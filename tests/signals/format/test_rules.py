@@ -103,7 +103,7 @@ def test_another_hold_time_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"filter": "{max: 1}", "hold": "60s"}, "rule 'a', hold: a hold time is the filter's. Write"),
+        ({"filter": "{max: 1}", "hold": "60s"}, "rule 'a', hold: a hold time belongs to the filter. Write"),
         ({"filter": "{max: 1, hysteresis: 1}"}, "filter, hysteresis: not a field, got 'hysteresis'. Write `clear: …`"),
     ],
 )
@@ -267,8 +267,8 @@ def test_names_are_unique_over_all_files() -> None:
         parse_rule_files({"x.yaml": text, "y.yaml": text})
     messages = [str(problem) for problem in caught.value.problems]
     assert len(messages) == 5
-    assert messages[0] == "y.yaml:4:3: signal 'use': stands twice, first at x.yaml:4:3. Rename one of the two"
-    assert messages[4] == "y.yaml:9:12: rule 'a': stands twice, first at x.yaml:9:12. Rename one of the two"
+    assert messages[0] == "y.yaml:4:3: signal 'use': is defined twice, first at x.yaml:4:3. Rename one of the two"
+    assert messages[4] == "y.yaml:9:12: rule 'a': is defined twice, first at x.yaml:9:12. Rename one of the two"
 
 
 def test_problems_of_all_files_come_together() -> None:

@@ -99,7 +99,7 @@ def test_another_half_life_is_refused(text: str) -> None:
 
 
 def test_smoothing_and_inflight_exclude_each_other() -> None:
-    assert "later than the window of inflight says, got both" in refusal(
+    assert "later than the window of `inflight` assumes, got both" in refusal(
         unit="ratio", smoothing="30s", inflight="{cpu: request}"
     )
 

@@ -80,7 +80,7 @@ def test_percentages(text: str, per_mille: int) -> None:
         ({"match": "{namespace_labels: {'te am': a}}"}, "not a label's key, got 'te am'"),
         ({"match": "{namespace_labels: {team: 'a b'}}"}, "not a label's value, got 'a b'"),
         ({"resources": "[memroy]"}, "not a resource that Pods request, got 'memroy'"),
-        ({"resources": "[cpu, cpu]"}, "stands twice, got 'cpu'"),
+        ({"resources": "[cpu, cpu]"}, "is listed twice, got 'cpu'"),
         ({"resources": "cpu"}, "must be a list, got 'cpu'"),
         ({"while_": "{signal: use, max: 85%}"}, "must be a list, got a mapping"),
         ({"while_": "[{signal: used, max: 85%}]"}, "unknown signal, got 'used' (did you mean \"use\"?)"),
@@ -89,8 +89,11 @@ def test_percentages(text: str, per_mille: int) -> None:
         ({"while_": "[{signal: use, max: 85ms}]"}, "'ms' does not convert to ratio"),
         ({"while_": "[{signal: use, max: 85%, missing: allow}]"}, "without one it is 100 %"),
         ({"while_": "[{signal: use, max: 85%, valve: 0.5}]"}, "unknown field, got 'valve'"),
-        ({"while_": "[{signal: use, max: 1}, {signal: use, min: 0.5}]"}, "signal 'use' stands twice"),
-        ({"overcommit": "95%", "while_": "[{signal: use, max: 1}]"}, "nothing is above 100 %"),
+        ({"while_": "[{signal: use, max: 1}, {signal: use, min: 0.5}]"}, "signal 'use' is listed twice"),
+        (
+            {"overcommit": "95%", "while_": "[{signal: use, max: 1}]"},
+            "`while` applies only to an overcommit above 100 %",
+        ),
     ],
 )
 def test_mistakes_are_told_with_place_and_advice(fields: dict[str, str], expected: str) -> None:
@@ -104,7 +107,7 @@ def test_names_are_unique_over_all_files_and_the_rest_is_read_on() -> None:
         parse_rule_files({"a.yaml": text, "b.yaml": other})
 
     assert [str(problem).partition(". ")[0] for problem in caught.value.problems] == [
-        "b.yaml:3:18: tenant 'a': stands twice, first at a.yaml:6:18",
+        "b.yaml:3:18: tenant 'a': is defined twice, first at a.yaml:6:18",
         "b.yaml:3:45: tenant 'B', name: not a tenant's name, got 'B'",
         "b.yaml:3:60: tenant 'B', overcommit: must be a percentage of the real allocatable, got 'x'",
     ]
