@@ -86,7 +86,7 @@ class Cache:
         except InvalidObjectError as error:
             return self.set_node_aside(name, BadReason.QUANTITY, str(error))
         except Exception:
-            self._is_identity_stale = True
+            self._renamed.add(name)
             raise
         for reason, what in self._told_of(name):
             if (reason, what) not in told:

@@ -110,7 +110,7 @@ def check_live(
         What the score plugins of the profile weigh together.
     """
     cluster = cache or Cache()
-    identity = cluster.identity() or NodeIdentity()
+    identity = NodeIdentity.of(1, cluster.nodes())
     resolver = NodeResolver(identity)
     asked = list(rules.asked.values())
     queries = _SignalQueries(clients, resolver, clock)
