@@ -158,7 +158,7 @@ class Reflector:
 
     def _list(self) -> None:
         pages = {**self.kind.params, "limit": str(self._settings.page_size)}
-        token, n_expired = "", 0  # nosec B105 # where a list goes on, no secret
+        token, n_expired = "", 0
         while not self._stopped.is_set():
             is_first = not token
             try:
@@ -168,7 +168,7 @@ class Reflector:
                     raise
                 # The pages took longer than etcd keeps their revision. client-go asks for all at once, which takes the
                 # memory of the whole list; that is for where pages don't work.
-                token, n_expired = "", n_expired + 1  # nosec B105 # as above
+                token, n_expired = "", n_expired + 1
                 if n_expired < _EXPIRED_BEFORE_ALL:
                     continue
                 is_first, body = True, self._get(self.kind.params)
