@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import ssl
 from dataclasses import dataclass
@@ -59,7 +60,13 @@ class Poster:
             return Failure(_without_url(error, receiver))
 
     async def close(self) -> None:
+        """Close all connections at once: with TLS a server's goodbye may come after the event loop has ended."""
+        if self._session.connector is not None:
+            await self._session.connector.close(abort_ssl=True)
         await self._session.close()
+        # A transport closes its socket in the next turn of the loop; that of TLS tells the one below it first.
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     def _context(self, ca_file: str | None) -> ssl.SSLContext:
         """Return the context in force for a CA file, None for the system's authorities."""
