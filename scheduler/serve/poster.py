@@ -18,6 +18,7 @@ from scheduler.serve.cloud_event import CONTENT_TYPE
 from scheduler.tls import ClientTls, TlsFiles, TlsFilesError
 
 _TRY_AGAIN: Final = frozenset({408, 429})
+_CLOSING_S: Final = 0.02
 _LONGEST_TOLD_S: Final = 60.0
 _MAX_CONTEXTS: Final = 16
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -64,9 +65,8 @@ class Poster:
         if self._session.connector is not None:
             await self._session.connector.close(abort_ssl=True)
         await self._session.close()
-        # A transport closes its socket in the next turn of the loop; that of TLS tells the one below it first.
-        for _ in range(3):
-            await asyncio.sleep(0)
+        # Transports close their sockets in later turns of the loop, also those that the servers are just closing.
+        await asyncio.sleep(_CLOSING_S)
 
     def _context(self, ca_file: str | None) -> ssl.SSLContext:
         """Return the context in force for a CA file, None for the system's authorities."""
