@@ -47,7 +47,7 @@ class Use(IntEnum):
 
 
 @dataclass(eq=False, slots=True)
-class Connection:
+class HeldConnection:
     """One connection; `since_s` is when its use began, `opening` its handshake."""
 
     address: str
@@ -79,7 +79,7 @@ class Listener:
         self._limits = limits
         self._sockets: list[socket.socket] = []
         self._accepting: list[asyncio.Task[None]] = []
-        self._connections: list[Connection] = []
+        self._connections: list[HeldConnection] = []
 
     def open(self, host: str, port: int, context: ssl.SSLContext) -> None:
         """Listen on an address, or on all that a name has.
@@ -127,7 +127,7 @@ class Listener:
         finally:
             self._use(connection, Use.IDLE)
 
-    def _use(self, connection: Connection, use: Use) -> None:
+    def _use(self, connection: HeldConnection, use: Use) -> None:
         connection.use, connection.since_s = use, asyncio.get_running_loop().time()
 
     async def _accept(self, listening: socket.socket, context: ssl.SSLContext) -> None:
@@ -140,14 +140,14 @@ class Listener:
             except OSError:  # too many files are open
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            connection = Connection(str(address[0]), accepted, loop.time())
+            connection = HeldConnection(str(address[0]), accepted, loop.time())
             if self._makes_room(connection):
                 self._connections.append(connection)
                 connection.opening = loop.create_task(self._open(connection, context))
             else:
                 accepted.close()
 
-    async def _open(self, connection: Connection, context: ssl.SSLContext) -> None:
+    async def _open(self, connection: HeldConnection, context: ssl.SSLContext) -> None:
         """Do the handshake, and end a connection that brings no request after it."""
         loop = asyncio.get_running_loop()
 
@@ -169,11 +169,11 @@ class Listener:
             return
         loop.call_later(self._limits.first_request_s, self._end_without_request, connection)
 
-    def _end_without_request(self, connection: Connection) -> None:
+    def _end_without_request(self, connection: HeldConnection) -> None:
         if not connection.has_asked:
             connection.abort()
 
-    def _makes_room(self, newcomer: Connection) -> bool:
+    def _makes_room(self, newcomer: HeldConnection) -> bool:
         """Return whether a newcomer has a place; where need be another connection ends for it."""
         self._connections = [one for one in self._connections if one.is_open]
         if len(self._connections) < self._limits.number:
