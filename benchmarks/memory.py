@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import ssl
 import subprocess
 import sys
 import tempfile
@@ -22,12 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scheduler.sim.apiserver import kubeconfig
+from scheduler.tls import client_context
 from tests.support.vane import VaneProcess
 from tests.support.waiting import wait_until
 
 _MIB_PER_KIB = 1 / 1024
 _PROBE_EVERY_S = 0.02
 _LATE_PODS = 50
+_QUIET_S = 8.0
+"""The collector takes its turn when all is quiet for a while."""
 
 
 class Crowd:
@@ -70,7 +72,7 @@ class Prober:
         return longest_s
 
     def _run(self) -> None:
-        context = ssl._create_unverified_context()  # noqa: SLF001 - its certificate is self-signed
+        context = client_context(verify=False)  # its certificate is self-signed
         while not self._ended.wait(_PROBE_EVERY_S):
             self._asked_s = time.monotonic()
             try:
@@ -108,7 +110,7 @@ def measure(n_nodes: int, n_pods: int, folder: Path) -> dict[str, float]:
         found["start to ready s"] = time.monotonic() - began_s
         found["longest /livez at start s"] = prober.take()
         pid = vane.process.pid
-        time.sleep(8.0)  # the collector takes its turn when all is quiet
+        time.sleep(_QUIET_S)
         found["most while starting MiB"] = memory_mib(pid, "VmHWM")
         found["at rest MiB"] = memory_mib(pid, "VmRSS")
         found["longest /livez at rest s"] = prober.take()

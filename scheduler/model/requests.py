@@ -38,7 +38,7 @@ MAX_NAMES_OF_NODE = 128
 """So many resources of one node count: who writes a node's status must not fill the table for all others."""
 
 _LIMIT = MAX_ADVERTISED + 1
-"""What a Pod asks for beyond counts as this: still more than any node has. `model.row_sums` adds it up."""
+"""What a Pod asks for beyond counts as this: still more than any node has. `RowSums` adds it up."""
 
 Amounts = dict[str, int]
 Read = Callable[[ResourceList | None], Amounts]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import ssl
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from typing import Final
 import aiohttp
 
 from scheduler import __version__
+from scheduler.client_sockets import ClientSockets
 from scheduler.framework.instructions import Receiver
 from scheduler.kube.backoff import retry_after_s
 from scheduler.serve.cloud_event import CONTENT_TYPE
 from scheduler.tls import ClientTls, TlsFiles, TlsFilesError
 
 _TRY_AGAIN: Final = frozenset({408, 429})
-_CLOSING_S: Final = 0.02
 _LONGEST_TOLD_S: Final = 60.0
 _MAX_CONTEXTS: Final = 16
 _TOKEN: Final = re.compile(r"[\x21-\x7e]+")
@@ -42,7 +41,9 @@ class Poster:
 
     def __init__(self, timeout_s: float) -> None:
         self._tls: dict[str | None, ClientTls] = {}
+        self._sockets = ClientSockets()
         self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(socket_factory=self._sockets.make),
             timeout=aiohttp.ClientTimeout(total=timeout_s),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Content-Type": CONTENT_TYPE, "User-Agent": f"vane/{__version__}"},
@@ -61,12 +62,8 @@ class Poster:
             return Failure(_without_url(error, receiver))
 
     async def close(self) -> None:
-        """Close all connections at once: with TLS a server's goodbye may come after the event loop has ended."""
-        if self._session.connector is not None:
-            await self._session.connector.close(abort_ssl=True)
         await self._session.close()
-        # Transports close their sockets in later turns of the loop, also those that the servers are just closing.
-        await asyncio.sleep(_CLOSING_S)
+        await self._sockets.close()
 
     def _context(self, ca_file: str | None) -> ssl.SSLContext:
         """Return the context in force for a CA file, None for the system's authorities."""

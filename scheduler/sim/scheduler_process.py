@@ -14,6 +14,7 @@ from typing import Any, Final
 import aiohttp
 
 from scheduler.child_process import ending_with_us, free_port
+from scheduler.client_sockets import ClientSockets
 from scheduler.errors import VaneError
 
 Json = dict[str, Any]
@@ -83,6 +84,7 @@ class SchedulerPages:
 
     def __init__(self, port: int) -> None:
         self._url = f"https://127.0.0.1:{port}"
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
         self._next = 0
 
@@ -101,10 +103,12 @@ class SchedulerPages:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+            await self._sockets.close()
 
     async def _get(self, path: str) -> bytes | None:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=_PAGE_TIMEOUT, connector=aiohttp.TCPConnector(ssl=False))
+            connector = aiohttp.TCPConnector(ssl=False, socket_factory=self._sockets.make)
+            self._session = aiohttp.ClientSession(timeout=_PAGE_TIMEOUT, connector=connector)
         try:
             async with self._session.get(self._url + path) as answer:
                 return await answer.read() if answer.status == 200 else None

@@ -26,6 +26,7 @@ from scheduler.model.rules import RuleSet
 from scheduler.rules.shown import Sort
 from scheduler.settings.settings import ServingSettings, Settings
 from scheduler.signals.loader import RuleLoader
+from scheduler.sim.apiserver import kubeconfig
 from tests.kube.fake_api import FakeApi, fake_api, hangs, replies
 from tests.serve.test_http import any_certificate
 from tests.support.ports import free_port
@@ -33,14 +34,6 @@ from tests.support.waiting import wait_until
 
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-KUBECONFIG = """\
-apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "%s"}}]
-contexts: [{name: c, context: {cluster: c, user: u}}]
-users: [{name: u, user: {token: vane}}]
-current-context: c
-"""
 RULE = RuleFigures("hot", "cpu", "enforce", 3.0, True, True, False, 1)
 
 
@@ -50,13 +43,13 @@ class Running:
     def __init__(self, api: FakeApi, folder: Path) -> None:
         api.script("POST", TOKEN_REVIEWS, replies(201, {"status": {"authenticated": True, "user": {"username": "u"}}}))
         api.script("POST", ACCESS_REVIEWS, replies(201, {"status": {"allowed": True}}))
-        kubeconfig = folder / "kubeconfig"
-        kubeconfig.write_text(KUBECONFIG % api.host)
+        config = folder / "kubeconfig"
+        config.write_text(kubeconfig(api.host))
         self.port = free_port()
         self.inbox = Inbox()
         self.metrics = Metrics(CollectorRegistry())
         self.problems: list[str] = []
-        settings = Settings(kubeconfig=kubeconfig, serving=ServingSettings(secure_port=self.port))
+        settings = Settings(kubeconfig=config, serving=ServingSettings(secure_port=self.port))
         loader = RuleLoader((), lambda _: None, lambda _: None)
         start = Start(settings, loader.state, {"deciding": os.getpid()}, "test")
         self.link = RefresherLink(start, RuleSet(), self.inbox, self.problems.append, self.metrics)

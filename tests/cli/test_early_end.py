@@ -12,20 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.sim.apiserver import kubeconfig
 from tests.support.process import Process
 from tests.support.waiting import wait_until
 
 OWN_PIDS = (shutil.which("unshare") or "unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
-
-# An API server that refuses: Vane goes on asking until it is ended.
-KUBECONFIG = """\
-apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
-contexts: [{name: c, context: {cluster: c, user: u}}]
-users: [{name: u, user: {token: t}}]
-current-context: c
-"""
 
 # Notes each import that comes while a signal would still be lost.
 WATCHED = """
@@ -48,9 +39,10 @@ def as_pid_1(tmp_path: Path) -> Iterator[Process]:
         subprocess.run([*OWN_PIDS, "true"], capture_output=True, check=True, timeout=10)
     except (OSError, subprocess.CalledProcessError) as error:
         pytest.skip(f"no processes of one's own on this machine: {error}")
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(KUBECONFIG)
-    run = [sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(kubeconfig), "--secure-port", "0"]
+    config = tmp_path / "kubeconfig"
+    # An API server that refuses: Vane goes on asking until it is ended.
+    config.write_text(kubeconfig("http://127.0.0.1:9"))
+    run = [sys.executable, "-m", "scheduler", "run", "--kubeconfig", str(config), "--secure-port", "0"]
     process = Process([*OWN_PIDS, *run], tmp_path / "vane.log")
     process.start()
     yield process

@@ -219,16 +219,8 @@ class ControlPlane:
 
     def write_kubeconfig(self, credentials: Mapping[str, Any], path: Path | None = None) -> Path:
         cluster = {"server": self.url, "certificate-authority-data": _base64(self.ca_path)}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "test", "cluster": cluster}],
-            "users": [{"name": "test", "user": dict(credentials)}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-            "current-context": "test",
-        }
         path = path or self._new_file(".kubeconfig")
-        _write_private(path, yaml.safe_dump(config).encode())
+        _write_private(path, as_kubeconfig(cluster, credentials).encode())
         return path
 
     def service_account_token(self, name: str, namespace: str = "default", seconds: int = 600) -> str:
@@ -309,6 +301,19 @@ class ControlPlane:
         handle, name = tempfile.mkstemp(suffix=suffix, dir=self.folder)
         os.close(handle)
         return Path(name)
+
+
+def as_kubeconfig(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:
+    """Return a kubeconfig, as YAML, for one cluster and whom it is told that we are."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": dict(cluster)}],
+        "users": [{"name": "test", "user": dict(user)}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "current-context": "test",
+    }
+    return yaml.safe_dump(config)
 
 
 def _remove_abandoned_data() -> None:

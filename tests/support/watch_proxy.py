@@ -8,10 +8,10 @@ import threading
 from pathlib import Path
 
 import aiohttp
-import yaml
 from aiohttp import web
 
-from tests.support.controlplane import ControlPlane
+from scheduler.client_sockets import ClientSockets
+from tests.support.controlplane import ControlPlane, as_kubeconfig
 
 _EXPIRED = {
     "type": "ERROR",
@@ -24,7 +24,6 @@ _EXPIRED = {
         "code": 410,
     },
 }
-_LEAVE_S = 0.25
 _HOP_BY_HOP = {"host", "connection", "transfer-encoding", "content-length", "content-encoding"}
 
 
@@ -37,6 +36,7 @@ class WatchProxy:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="watch-proxy", daemon=True)
         self._watches: set[web.StreamResponse] = set()
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
         self._runner: web.AppRunner | None = None
         self._port = 0
@@ -54,16 +54,7 @@ class WatchProxy:
         self._loop.close()
 
     def write_kubeconfig(self, path: Path) -> Path:
-        server = {"server": f"http://127.0.0.1:{self._port}"}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "c", "cluster": server}],
-            "users": [{"name": "u", "user": {"token": self._token}}],
-            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            "current-context": "x",
-        }
-        path.write_text(yaml.safe_dump(config))
+        path.write_text(as_kubeconfig({"server": f"http://127.0.0.1:{self._port}"}, {"token": self._token}))
         return path
 
     def drop_watch_events(self) -> None:
@@ -83,7 +74,8 @@ class WatchProxy:
 
     async def _open(self) -> None:
         # The way to the API server is a matter of the test, not under test.
-        self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False, limit=0), auto_decompress=False)
+        connector = aiohttp.TCPConnector(ssl=False, limit=0, socket_factory=self._sockets.make)
+        self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
         app = web.Application(client_max_size=1 << 24)
         app.router.add_route("*", "/{path:.*}", self._forward)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
@@ -102,8 +94,7 @@ class WatchProxy:
         await asyncio.gather(*open_streams, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
-        # Connections by TLS take their leave after that, and asyncio does not say when they have.
-        await asyncio.sleep(_LEAVE_S)
+        await self._sockets.close()
 
     async def _forward(self, request: web.Request) -> web.StreamResponse:
         assert self._session is not None

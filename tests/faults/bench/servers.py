@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import urllib3
-import yaml
 
 from tests.e2e.world import CPU_EXPR
 from tests.faults.proxy.http import HttpProxy
 from tests.faults.proxy.tcp import ProxyLoop, TcpProxy
 from tests.support.audit import AuditLog
-from tests.support.controlplane import ControlPlane
+from tests.support.controlplane import ControlPlane, as_kubeconfig
 from tests.support.exporter import NodeExporter
 from tests.support.fault_proxy import FaultProxy
 from tests.support.kubeapi import ApiError, KubeApi
@@ -191,23 +190,8 @@ class Servers:
     def write_kubeconfig(self, path: Path, port: int, token: str | None = None, token_file: Path | None = None) -> Path:
         """Write how a replica finds the API server: through the line that listens at a port."""
         user = {"tokenFile": str(token_file)} if token_file else {"token": token or self.control_plane.token("vane")}
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": "bench",
-                    "cluster": {
-                        "server": f"https://127.0.0.1:{port}",
-                        "certificate-authority": str(self.control_plane.ca_path),
-                    },
-                }
-            ],
-            "users": [{"name": "vane", "user": user}],
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "vane"}}],
-            "current-context": "bench",
-        }
-        path.write_text(yaml.safe_dump(config))
+        cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(self.control_plane.ca_path)}
+        path.write_text(as_kubeconfig(cluster, user))
         return path
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 import aiohttp
 from aiohttp import web
 
+from scheduler.client_sockets import ClientSockets
 from tests.faults.proxy.tcp import ProxyLoop, reset
 
 _HOP_BY_HOP = frozenset({"host", "connection", "transfer-encoding", "content-length", "content-encoding"})
 _LARGEST_BODY = 1 << 24
-_LEAVE_S = 0.25
 
 
 @dataclass
@@ -115,6 +115,7 @@ class HttpProxy:
     def __post_init__(self) -> None:
         self.port = 0
         self._watches: set[asyncio.BaseTransport] = set()
+        self._sockets = ClientSockets()
         self._session: aiohttp.ClientSession | None = None
         self._runner: web.AppRunner | None = None
 
@@ -149,7 +150,7 @@ class HttpProxy:
             reset(transport)
 
     async def _open(self) -> None:
-        connector = aiohttp.TCPConnector(ssl=False, limit=0)
+        connector = aiohttp.TCPConnector(ssl=False, limit=0, socket_factory=self._sockets.make)
         self._session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.router.add_route("*", "/{path:.*}", self._serve)
@@ -164,8 +165,7 @@ class HttpProxy:
             await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()
-        # Connections by TLS take their leave after that, and asyncio does not say when they have.
-        await asyncio.sleep(_LEAVE_S)
+        await self._sockets.close()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
