@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import site
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 ENDING: Final = (signal.SIGTERM, signal.SIGINT)
@@ -28,7 +30,25 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 def ending_with_us(argv: Sequence[str]) -> list[str]:
     """Return the command that runs a program, named by its path, for as long as this process lives."""
-    return [sys.executable, "-c", _END_WITH_PARENT, str(os.getpid()), *argv]
+    return [sys.executable, "-P", "-c", _END_WITH_PARENT, str(os.getpid()), *argv]
+
+
+def module_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of ours in a Python of its own; see `module_environment`.
+
+    The folder that we were started in is not on its path (-P): whoever may write there would run code that holds our
+    credentials.
+    """
+    return [sys.executable, "-P", "-m", module, *arguments]
+
+
+def module_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which `module_command` finds this package, one that is not installed too."""
+    folder = str(Path(__file__).parents[1])
+    if folder in (*site.getsitepackages(), site.getusersitepackages()):
+        return dict(environ)
+    paths = [folder, *filter(None, [environ.get("PYTHONPATH")])]
+    return {**environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 @contextmanager

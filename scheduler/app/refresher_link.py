@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ from scheduler.app.wire import (
     ToRefresher,
     Wire,
 )
-from scheduler.child_process import endings_held_back
+from scheduler.child_process import endings_held_back, module_command, module_environment
 from scheduler.framework.instructions import Notify
 from scheduler.loop.messages import (
     Inbox,
@@ -125,9 +125,10 @@ class RefresherLink:
         ours, theirs = socket.socketpair()
         with theirs:
             fd = theirs.fileno()
-            argv = [sys.executable, "-m", "scheduler.app.refresher_process", str(fd)]
+            argv = module_command("scheduler.app.refresher_process", str(fd))
+            environ = module_environment(os.environ)
             with endings_held_back():
-                self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL)
+                self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=environ)
         wire: Wire[ToRefresher, FromRefresher] = Wire(
             ours.detach(), FromRefresher, self._receive, self._lost.set, "refresher"
         )

@@ -6,14 +6,13 @@ import asyncio
 import contextlib
 import json
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
 
-from scheduler.child_process import ending_with_us, free_port
+from scheduler.child_process import ending_with_us, free_port, module_command, module_environment
 from scheduler.client_sockets import ClientSockets
 from scheduler.errors import VaneError
 
@@ -47,11 +46,11 @@ class SchedulerProcess:
     async def start(self, environ: Mapping[str, str]) -> None:
         with self.log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
-                *ending_with_us([sys.executable, "-m", "scheduler", "run", *self._flags]),
+                *ending_with_us(module_command("scheduler", "run", *self._flags)),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=_plain(environ),
+                env=module_environment(_plain(environ)),
                 # A session of its own: it does not get the terminal's ^C, which the demo handles.
                 start_new_session=True,
             )

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.sim.apiserver import kubeconfig
-from tests.support.process import Process
+from tests.support.process import Process, children_of, has_loaded
 from tests.support.waiting import wait_until
 
 OWN_PIDS = (shutil.which("unshare") or "unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
@@ -49,18 +49,10 @@ def as_pid_1(tmp_path: Path) -> Iterator[Process]:
     process.stop()
 
 
-def child_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
-
-
-def has_loaded(pid: int, library: str) -> bool:
-    return library in Path(f"/proc/{pid}/maps").read_text()
-
-
 @pytest.mark.parametrize("library", ["pydantic_core", "numpy"])
 def test_a_sigterm_while_it_is_loaded_ends_pid_1(as_pid_1: Process, library: str) -> None:
-    wait_until(lambda: Path(f"/proc/{as_pid_1.pid}/task/{as_pid_1.pid}/children").read_text(), 10.0, "PID 1")
-    vane = child_of(as_pid_1.pid)
+    wait_until(lambda: children_of(as_pid_1.pid), 10.0, "PID 1")
+    (vane,) = children_of(as_pid_1.pid)
     wait_until(lambda: has_loaded(vane, library), 30.0, f"{library} in its memory")
     os.kill(vane, signal.SIGTERM)
     assert as_pid_1.wait(10.0) == 0

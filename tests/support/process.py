@@ -142,3 +142,13 @@ def running(process: Process, ready: Callable[[], object], timeout: float = 30.0
         yield process
     finally:
         process.stop()
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that the main thread of this one has started."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def has_loaded(pid: int, library: str) -> bool:
+    """Return whether a shared library whose path has this word is in the memory of a process."""
+    return library in Path(f"/proc/{pid}/maps").read_text()

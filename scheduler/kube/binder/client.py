@@ -8,14 +8,12 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from scheduler.child_process import endings_held_back
+from scheduler.child_process import endings_held_back, module_command, module_environment
 from scheduler.errors import VaneError
 from scheduler.kube.binder import fence, messages
 from scheduler.kube.binder.credentials_keeper import CredentialsKeeper
@@ -132,9 +130,11 @@ class BinderClient:
         ours, theirs = socket.socketpair()
         with theirs:
             fd = theirs.fileno()
-            argv = [sys.executable, "-m", "scheduler.kube.binder.process", str(fd), str(os.getpid())]
+            argv = module_command("scheduler.kube.binder.process", str(fd), str(os.getpid()))
             with endings_held_back():
-                self._process = subprocess.Popen(argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=_environment())
+                self._process = subprocess.Popen(
+                    argv, pass_fds=(fd,), stdin=subprocess.DEVNULL, env=module_environment(os.environ)
+                )
         self._socket = ours
         for cluster, connection in {"": self._connection, **(clusters or {})}.items():
             keeper = CredentialsKeeper(cluster, connection, self._queue.put, self._times.credentials_check_s)
@@ -369,10 +369,3 @@ class BinderClient:
             self._on_dead("the binder process ended with the lease")
         else:
             self._on_dead(f"the binder process ended by itself (exit code {code})")
-
-
-def _environment() -> dict[str, str]:
-    """Return our environment, with the folder of this package importable."""
-    root = str(Path(__file__).resolve().parents[3])
-    path = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{path}" if path else root}
