@@ -160,8 +160,11 @@ class HttpProxy:
         self.port = self._runner.addresses[0][1]
 
     async def _close(self) -> None:
-        self._reset_watches()
         if self._runner is not None:
+            # A client that holds its end open would be waited for, until long after the loop has ended.
+            for connection in self._runner.server.connections if self._runner.server is not None else ():
+                if connection.transport is not None:
+                    reset(connection.transport)
             await self._runner.cleanup()
         if self._session is not None:
             await self._session.close()
