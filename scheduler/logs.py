@@ -1,7 +1,7 @@
 """Logging to standard error, as text or JSON lines, written by a thread of its own.
 
 The deciding thread only puts a record into a queue: no write, no reading of source files for a traceback, no wait.
-If standard error stalls, the queue fills and further records are dropped and counted, never waited for. Facts go into
+If standard error stalls or its disk is full, records are dropped and counted, never waited for. Facts go into
 `extra={...}`, which both forms show as fields; values are to be immutable, since they are formatted later.
 """
 
@@ -81,10 +81,22 @@ class DroppingQueueHandler(logging.handlers.QueueHandler):
         self.dropped += 1
 
 
+class _Target(logging.StreamHandler[TextIO]):
+    """Writes records; those that cannot be written, as to a full disk, are counted."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self.failed = 0
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, RUF100 - the name is logging's
+        """Count; logging would write a traceback to where nothing can be written."""
+        self.failed += 1
+
+
 class _Writer(threading.Thread):
     """Writes what is queued, and says how much was not."""
 
-    def __init__(self, source: DroppingQueueHandler, target: logging.Handler) -> None:
+    def __init__(self, source: DroppingQueueHandler, target: _Target) -> None:
         super().__init__(name="logs", daemon=True)
         self._source = source
         self._target = target
@@ -95,10 +107,17 @@ class _Writer(threading.Thread):
         while (record := self._source.records.get()) is not None:
             self._target.handle(record)
             self._n_written += 1
-            missing = self._source.dropped - self._told
+            missing = self._source.dropped + self._target.failed - self._told
             if missing:
-                self._told += missing
-                self._target.handle(_about_dropped(missing))
+                self._tell(missing)
+
+    def _tell(self, missing: int) -> None:
+        failed = self._target.failed
+        self._target.handle(_about_dropped(missing))
+        if self._target.failed == failed:
+            self._told += missing
+        else:  # there is no room for this either, which is no loss
+            self._target.failed = failed
 
     def end(self) -> None:
         """Wait until all is written, as long as there is progress; not for ever, as standard error may be slow."""
@@ -115,8 +134,9 @@ class _Writer(threading.Thread):
 class Logging:
     """The logging of one process; ends, with everything written, at the end of the `with` block or at `stop`."""
 
-    def __init__(self, root: logging.Logger, target: logging.Handler) -> None:
+    def __init__(self, root: logging.Logger, target: _Target) -> None:
         self._root = root
+        self._target = target
         self._queue_handler = DroppingQueueHandler()
         self._writer = _Writer(self._queue_handler, target)
         self._writer.start()
@@ -125,7 +145,8 @@ class Logging:
 
     @property
     def dropped(self) -> int:
-        return self._queue_handler.dropped
+        """How many records were not written: too many at once, or no room."""
+        return self._queue_handler.dropped + self._target.failed
 
     def stop(self) -> None:
         if self._running:
@@ -153,7 +174,7 @@ def configure(form: str, verbosity: int, stream: TextIO, root: logging.Logger | 
     root.setLevel(logging.DEBUG if verbosity >= _LIBRARY_DEBUG_FROM else logging.WARNING)
     ours = root.getChild("scheduler")
     ours.setLevel(logging.DEBUG if verbosity >= _DEBUG_FROM else logging.INFO)
-    target = logging.StreamHandler(stream)
+    target = _Target(stream)
     target.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     return Logging(root, target)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import io
 import itertools
 import json
@@ -10,6 +11,7 @@ import threading
 import pytest
 
 from scheduler import logs
+from tests.support.waiting import wait_until
 
 _numbers = itertools.count()
 
@@ -163,6 +165,33 @@ def test_a_message_that_cannot_be_made_is_counted(capsys: pytest.CaptureFixture[
     assert logging_.dropped == 1
     assert capsys.readouterr() == ("", "")
     assert stream.getvalue() == ""
+
+
+class Full(io.StringIO):
+    """Takes nothing while it is full, as a file on a full disk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_what_a_full_disk_did_not_take_is_counted_and_told_later(capsys: pytest.CaptureFixture[str]) -> None:
+    top, stream = root(), Full()
+    with logs.configure("text", 0, stream, top) as logging_:
+        for i in range(7):
+            child(top, "scheduler").info("message %d", i)
+        wait_until(lambda: logging_.dropped == 7, 10.0, "the count")
+        stream.is_full = False
+        child(top, "scheduler").info("there is room")
+    first, second = stream.getvalue().splitlines()
+    assert first.endswith(": there is room")
+    assert second.endswith("log messages were dropped dropped=7")
+    assert capsys.readouterr() == ("", "")
 
 
 def test_logging_is_configured_once() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tests.faults.bench.churn import Churn
+from tests.faults.bench.disk import SmallDisk
 from tests.faults.bench.replicas import Replica, Replicas
 from tests.faults.bench.servers import Servers
 from tests.faults.checker.evidence import UNPLACEABLE, Allowance, Evidence
@@ -62,8 +63,17 @@ class Setting:
     allowance: Allowance = field(default_factory=Allowance)
     prepare: Callable[[Path], Mapping[str, str]] = lambda _folder: {}
     """Make what the replicas need in the row's folder, and return further variables of their environment."""
+    own_env: Callable[[Path, str], Mapping[str, str]] = lambda _folder, _replica: {}
+    """Return variables for one replica alone, by its name."""
+    signals: str = ""
+    rules: str = ""
+    """Lines of the rule file besides those of every row."""
     is_elected: bool = True
     has_token_file: bool = False
+    has_own_authorities: bool = False
+    """The replicas' file of authorities is `ca.crt` in the row's folder."""
+    disk_bytes: int = 0
+    """Rules and logs lie on a disk of this size."""
     exits: frozenset[int] = frozenset()
     """The codes with which a replica may end by itself under this fault."""
 
@@ -80,8 +90,10 @@ class Bench:
         self.is_short = is_short
         self.setting = setting
         self.figures: list[Figure] = []
-        self.rule_file = folder / "rules.yaml"
         self.folder = folder
+        self.disk = _small_disk(folder, setting.disk_bytes) if setting.disk_bytes else None
+        home = self.disk.folder if self.disk else folder
+        self.rule_file = home / "rules.yaml"
         self.admin = servers.control_plane.clients()
         self.api = self.admin[0]
         servers.front.token_of = lambda token: token
@@ -90,12 +102,17 @@ class Bench:
         grant_vane(self.api, "vane")
         self._audits = servers.control_plane.audits_from_now()
         self.churn = Churn(self.admin, self.rule_file, setting.pods_per_s, setting.n_alive, setting.node_every_s)
+        self.churn.signals, self.churn.rules = setting.signals, setting.rules
         self.watcher = Watcher(self.admin)
         env = {**setting.env, **setting.prepare(folder)}
-        self.replicas = Replicas(servers, folder, [self.rule_file], setting.flags, env)
+        self.replicas = Replicas(servers, home, [self.rule_file], setting.flags, env)
+        self.replicas.own_env = lambda replica: setting.own_env(folder, replica)
         if setting.has_token_file:
             self.replicas.token_file = folder / "token"
             self.replicas.token_file.write_text(servers.control_plane.token("vane"))
+        if setting.has_own_authorities:
+            self.replicas.ca_file = folder / "ca.crt"
+            self.replicas.ca_file.write_bytes(servers.control_plane.ca_path.read_bytes())
         self.strict_from_s = math.inf
         self.sampler = Sampler(self.replicas.pids)
 
@@ -118,6 +135,8 @@ class Bench:
         self.watcher.stop()
         for client in self.admin:
             client.close()
+        if self.disk is not None:
+            self.disk.stop()
 
     def seconds(self, full: float, short: float) -> float:
         """Return how long something lasts in this form of the row."""
@@ -212,6 +231,13 @@ class Bench:
         allowance, samples = self.setting.allowance, self.sampler.samples
         evidence = Evidence(self.watcher.history, events, samples, allowance, self.strict_from_s)
         return judge(evidence), evidence
+
+
+def _small_disk(folder: Path, size_bytes: int) -> SmallDisk:
+    try:
+        return SmallDisk(folder, size_bytes)
+    except TimeoutError as error:
+        raise RowError(str(error)) from error
 
 
 @contextlib.contextmanager

@@ -69,6 +69,9 @@ class Churn:
         self._n_present = 0
         self.created: list[str] = []
         self.n_edits = 0
+        self.signals = ""
+        self.rules = ""
+        """What else each edit writes, as lines of `signals` and `rules`."""
 
     def prepare(self) -> None:
         """Make the nodes and the first rules."""
@@ -95,9 +98,8 @@ class Churn:
     def edit_rules(self) -> None:
         self.n_edits += 1
         weight = 1 + self.n_edits % 5
-        replace_file(
-            self._rule_file, GATE + rules(refuse_above(0.95), prefer_idle(weight), _CLOSED).partition("signals:\n")[2]
-        )
+        blocks = (refuse_above(0.95), prefer_idle(weight), _CLOSED, self.rules)
+        replace_file(self._rule_file, GATE + self.signals + rules(*blocks).partition("signals:\n")[2])
 
     def ask(self, call: Callable[[KubeApi], T]) -> T | None:
         """Ask the first API server that answers; None if none does, or if the object is not as it was."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +84,8 @@ class Replicas:
         self.all: list[Replica] = []
         self.ended: list[Ended] = []
         self.token_file: Path | None = None
+        self.ca_file: Path | None = None
+        self.own_env: Callable[[str], Mapping[str, str]] = lambda _name: {}
         self._n_started = 0
 
     def start_one(self) -> Replica:
@@ -91,7 +93,7 @@ class Replicas:
         line.start()
         name = f"replica-{len(self.all)}"
         kubeconfig = self._folder / f"{name}.kubeconfig"
-        self._servers.write_kubeconfig(kubeconfig, line.port, token_file=self.token_file)
+        self._servers.write_kubeconfig(kubeconfig, line.port, token_file=self.token_file, ca_file=self.ca_file)
         replica = Replica(name, self._new(name), line)
         self.all.append(replica)
         replica.vane.start()
@@ -147,6 +149,6 @@ class Replicas:
             rules=self._rules,
             prometheus=self._servers.prometheus_proxy.url,
             flags=self._flags,
-            env=self._env,
+            env={**(self._env or {}), **self.own_env(name)},
             is_audited=False,
         )

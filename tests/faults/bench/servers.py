@@ -56,6 +56,10 @@ class TwoApiServers(ControlPlane):
         context.load_cert_chain(*self._serving)
         return context
 
+    def present(self, context: ssl.SSLContext, pem: Path | None) -> None:
+        """Let new connections see another certificate, with its key in the same file, or that of the API servers."""
+        context.load_cert_chain(*((pem,) if pem else self._serving))
+
     def clients(self) -> list[KubeApi]:
         """Return the admin's clients of both, past all proxies."""
         token = self.token()
@@ -176,6 +180,7 @@ class Servers:
     def mend(self) -> None:
         """Let everything be well again; what was stopped runs."""
         self.front.mend()
+        self.show_certificate(None)
         self.balancer.upstreams = self.control_plane.ports
         for line in (self.balancer, *self.control_plane.etcd_lines):
             line.heal()
@@ -187,10 +192,23 @@ class Servers:
                 process.start()
         self.control_plane.wait_well()
 
-    def write_kubeconfig(self, path: Path, port: int, token: str | None = None, token_file: Path | None = None) -> Path:
+    def show_certificate(self, pem: Path | None) -> None:
+        """Let `front` pass for an API server with another certificate (PEM, with its key); None for its own."""
+        assert self.front.tls is not None
+        self.control_plane.present(self.front.tls, pem)
+
+    def write_kubeconfig(
+        self,
+        path: Path,
+        port: int,
+        token: str | None = None,
+        token_file: Path | None = None,
+        ca_file: Path | None = None,
+    ) -> Path:
         """Write how a replica finds the API server: through the line that listens at a port."""
         user = {"tokenFile": str(token_file)} if token_file else {"token": token or self.control_plane.token("vane")}
-        cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(self.control_plane.ca_path)}
+        authorities = ca_file or self.control_plane.ca_path
+        cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(authorities)}
         path.write_text(as_kubeconfig(cluster, user))
         return path
 

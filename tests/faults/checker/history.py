@@ -15,8 +15,8 @@ POD, NODE, EVENT = "Pod", "Node", "Event"
 _SUFFIXES = {
     "": Decimal(1),
     "m": Decimal("0.001"),
-    **{unit: Decimal(1000) ** power for power, unit in enumerate(("k", "M", "G", "T"), 1)},
-    **{unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti"), 1)},
+    **{unit: Decimal(1000) ** power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
+    **{unit: Decimal(1024) ** power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
 }
 
 
@@ -71,7 +71,7 @@ class History:
 @functools.lru_cache(4096)
 def amount(text: str) -> Decimal:
     """Return what a Kubernetes quantity says, of those that the bench writes."""
-    digits = text.rstrip("kmMGTi")
+    digits = text.rstrip("kmMGTPEi")
     return Decimal(digits) * _SUFFIXES[text[len(digits) :]]
 
 

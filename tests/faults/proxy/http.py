@@ -29,6 +29,8 @@ class Call:
     query: Mapping[str, str]
     user_agent: str
     token: str
+    connection: int = 0
+    """The port of the connection's other end."""
     code: int = 0
 
     @property
@@ -173,7 +175,10 @@ class HttpProxy:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         agent = request.headers.get("User-Agent", "")
-        call = Call(time.time(), request.method, request.path, dict(request.query), agent, token)  # noqa: TID251
+        other_end = request.transport.get_extra_info("peername") if request.transport is not None else None
+        now_s = time.time()  # noqa: TID251
+        query = dict(request.query)
+        call = Call(now_s, request.method, request.path, query, agent, token, other_end[1] if other_end else 0)
         self.calls.append(call)
         hit = [one for one in self.faults if one.on(call) and self.random.random() < one.share]
         for one in hit:
