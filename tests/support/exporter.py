@@ -187,6 +187,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
     exporter: NodeExporter
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A Prometheus that is killed is part of the tests."""
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"

@@ -73,7 +73,7 @@ class Setting:
     has_own_authorities: bool = False
     """The replicas' file of authorities is `ca.crt` in the row's folder."""
     disk_bytes: int = 0
-    """Rules and logs lie on a disk of this size."""
+    """The logs lie on a disk of this size."""
     exits: frozenset[int] = frozenset()
     """The codes with which a replica may end by itself under this fault."""
 
@@ -93,7 +93,7 @@ class Bench:
         self.folder = folder
         self.disk = _small_disk(folder, setting.disk_bytes) if setting.disk_bytes else None
         home = self.disk.folder if self.disk else folder
-        self.rule_file = home / "rules.yaml"
+        self.rule_file = folder / "rules.yaml"
         self.admin = servers.control_plane.clients()
         self.api = self.admin[0]
         servers.front.token_of = lambda token: token

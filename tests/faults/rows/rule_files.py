@@ -1,4 +1,4 @@
-"""Rule files that cannot be used, and a disk that takes no more of them, nor of the logs."""
+"""Rule files that cannot be used, and a disk that takes no more logs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tests.support.vane import VaneProcess
 
 _VERDICT_S = 1.0
 _SAID = "the rule files were not loaded"
+_LOADED = "rules are in force"
 _RELOADED = "vane_rules_last_reload_successful"
 
 
@@ -61,7 +62,7 @@ _BOMB = "a: &a [x, x]\n" + "".join(
     f"{c}: &{c} [*{b}, *{b}, *{b}, *{b}]\n" for b, c in zip("abcdefgh", "bcdefghi", strict=True)
 )
 
-_POISON: Mapping[str, Callable[[Path], None]] = {
+POISON: Mapping[str, Callable[[Path], None]] = {
     "no YAML": _text("apiVersion: vane.dev/v1\nkind: [Rules\n"),
     "a tab": _text("apiVersion: vane.dev/v1\n\tkind: Rules\n"),
     "a bomb of aliases": _text(_BOMB),
@@ -85,8 +86,13 @@ _POISON: Mapping[str, Callable[[Path], None]] = {
 }
 
 
-def _n_said(vane: VaneProcess) -> int:
-    return vane.process.log_text().count(_SAID)
+def _until_said(bench: Bench, vane: VaneProcess, words: str, do: Callable[[], None]) -> float:
+    """Do something, and wait until the log has these words once more; return the seconds that took."""
+    n_said = vane.process.log_text().count(words)
+    do()
+    begun_s = time.monotonic()
+    bench.until(lambda: vane.process.log_text().count(words) > n_said, 20.0, repr(words))
+    return time.monotonic() - begun_s
 
 
 def _put_back(bench: Bench) -> None:
@@ -104,26 +110,19 @@ def poisoned(bench: Bench) -> None:
         bench.until(lambda: metrics(vane).get('vane_rule_refused_nodes{rule="gate"}') == len(NODES), 20.0, "the gate")
         labels = {**GATED, UNPLACEABLE: "yes"}
         bench.api.post("/api/v1/namespaces/default/pods", small_pod("gated", labels=labels))
-        n_rules, took_s, untold, changed, not_back = metrics(vane)["vane_rules_loaded"], [], [], [], []
-        for name, write in _POISON.items():
-            n_said = _n_said(vane)
-            write(bench.rule_file)
-            begun_s = time.monotonic()
-            bench.until(lambda n_said=n_said: _n_said(vane) > n_said, 20.0, f"a word about {name}")  # type: ignore[misc]
-            took_s.append(time.monotonic() - begun_s)
-            bench.last(bench.seconds(4.0, 1.1))  # a page may be a second old
+        n_rules, took_s, untold, changed = metrics(vane)["vane_rules_loaded"], [], [], []
+        chosen = list(POISON.items())[:: int(bench.seconds(1, 3))]
+        for name, write in chosen:
+            took_s.append(_until_said(bench, vane, _SAID, lambda write=write: write(bench.rule_file)))  # type: ignore[misc]
+            bench.last(1.1)  # a page may be a second old
             said = metrics(vane)
             untold += [name] if said.get(_RELOADED) != 0 else []
             changed += [name] if said["vane_rules_loaded"] != n_rules else []
-            _put_back(bench)
-            if not bench.is_short:
-                bench.last(2.2)
-                not_back += [name] if metrics(vane).get(_RELOADED) != 1 else []
+            _until_said(bench, vane, _LOADED, lambda: _put_back(bench))
         bench.until(lambda: metrics(vane).get(_RELOADED) == 1, 10.0, "good rules")
-        bench.figure("files that cannot be used", len(_POISON), at_least=20)
+        bench.figure("files that cannot be used", len(chosen), at_least=7)
         bench.figure("log says so after, longest, s", max(took_s), at_most=_VERDICT_S)
         bench.figure("not told by the metric", len(untold), at_most=0)
-        bench.figure("not mended by the next good file", len(not_back), at_most=0)
         bench.figure("that changed the rules in force", len(changed), at_most=0)
         bench.figure("Pods that passed a rule meanwhile", int(bench.placed("gated")), at_most=0)
         events = bench.api.events(reason="RulesReloadFailed", namespace="kube-system")
@@ -139,16 +138,16 @@ def poisoned(bench: Bench) -> None:
 
 
 def full_disk(bench: Bench) -> None:
-    """No byte is free where logs and rules lie; an edit leaves an empty rule file. The leader is told to end so."""
+    """No byte is free where the logs lie, and an edit left an empty rule file. The leader is told to end so."""
     disk, placing, leader = bench.disk, Placing(bench), bench.leader()
     assert disk is not None
     n_free = disk.fill()
     begun_s = time.monotonic()
     bench.rule_file.open("wb").close()  # as an editor begins that then finds no room
-    disk.fill()
     bench.last(bench.seconds(60, 12))
     bench.figure("bytes that were free", n_free, at_least=1)
     bench.figure("full for, s", time.monotonic() - begun_s)
+    disk.fill()
     bench.figure("bytes free now", disk.n_free_bytes, at_most=0)
     said = metrics(leader.vane)
     bench.figure("rules in force", said["vane_rules_loaded"], at_least=3)
@@ -164,7 +163,7 @@ def full_disk(bench: Bench) -> None:
     bench.churn.edit_rules()
     other = next(one for one in bench.replicas.all if one is not leader)
     n_bytes = other.vane.process.log.stat().st_size
-    bench.until(lambda: metrics(other.vane).get(_RELOADED) == 1, 10.0, "rules from a disk with room")
+    bench.until(lambda: metrics(other.vane).get(_RELOADED) == 1, 10.0, "good rules")
     bench.until(lambda: other.vane.process.log.stat().st_size > n_bytes, 10.0, "lines in the log again")
     measure_all_placed(bench, placing.names())
 
@@ -174,7 +173,7 @@ ROWS = (
     Row("F22", "rule files that cannot be used", poisoned, Setting(node_every_s=3600.0)),
     Row(
         "disk",
-        "the disk with logs and rules is full",
+        "the disk with the logs is full, an edit of the rules left an empty file",
         full_disk,
         Setting(
             disk_bytes=8 << 20,
