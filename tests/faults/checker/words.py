@@ -17,11 +17,12 @@ _AVAILABLE = re.compile(r"^0/(\d+) nodes are available")
 def untrue_events(evidence: Evidence) -> list[str]:
     """Each Event says what was so.
 
-    Scheduled: bound to that node before. FailedScheduling: not bound long before, and there were so many nodes.
-    Preempted: deleted.
+    Scheduled: bound to that node before. FailedScheduling: not bound long before, and there were so many nodes; an
+    Event that becomes a series keeps the words of its first time. Preempted: deleted.
     """
     bind_of = {bind.change.uid: bind for bind in evidence.binds}
     told: Counter[str] = Counter()
+    told_before: set[tuple[str, str]] = set()
     found = []
     for change in evidence.changes:
         if (
@@ -36,7 +37,10 @@ def untrue_events(evidence: Evidence) -> list[str]:
             told[uid] += 1
             found += [f"{said}, {problem}" for problem in _untrue_assignment(change, bind_of.get(uid), told[uid])]
         elif reason == "FailedScheduling":
-            found += [f"{said}, {problem}" for problem in _untrue_refusal(evidence, change, bind_of.get(uid))]
+            is_repeated = (change.name, change.content["message"]) in told_before
+            told_before.add((change.name, change.content["message"]))
+            untrue = _untrue_refusal(evidence, change, bind_of.get(uid), is_repeated)
+            found += [f"{said}, {problem}" for problem in untrue]
         elif reason == "Preempted" and not _is_deleted(evidence, uid):
             found.append(f"{said}, which was not deleted")
     return found
@@ -54,13 +58,13 @@ def _untrue_assignment(change: Change, bind: Bound | None, n_told: int) -> Itera
         yield "for the second time"
 
 
-def _untrue_refusal(evidence: Evidence, change: Change, bind: Bound | None) -> Iterator[str]:
+def _untrue_refusal(evidence: Evidence, change: Change, bind: Bound | None, is_repeated: bool) -> Iterator[str]:
     late_s = evidence.allowance.late_s
     if bind is not None and change.revision > bind.change.revision and change.seen_s > bind.change.seen_s + late_s:
         yield f"{change.seen_s - bind.change.seen_s:.1f} s after it was bound"
     said = _AVAILABLE.match(change.content["message"])
     counts = _numbers_of_nodes(evidence, change, late_s + evidence.allowance.stale_s)
-    if said is not None and int(said[1]) not in counts:
+    if said is not None and not is_repeated and int(said[1]) not in counts:
         yield f"where there were {sorted(counts)} nodes"
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 
 from tests.e2e.world import refuse_above
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.bench.placing import Placing, measure_all_placed, quantile, small_pod
-from tests.faults.checker.evidence import UNPLACEABLE
+from tests.faults.checker.evidence import UNPLACEABLE, Allowance
 from tests.faults.checker.processes import MIB, Flat, Sample, growths
-from tests.faults.checker.requests import USER, Asked
+from tests.faults.checker.requests import USER
 from tests.faults.row import Row
 from tests.support.manifests import Json, pod
 
@@ -129,26 +129,51 @@ def burst(bench: Bench) -> None:
 _EVENTS_PER_S = 10.0
 
 
+class _Written:
+    """What was written about some Pods since a moment: conditions and Events, and how often their message changed."""
+
+    def __init__(self, bench: Bench, names: set[str]) -> None:
+        self._bench = bench
+        self._names = names
+        self._begun_s = time.time()  # noqa: TID251  # audit logs are by the wall clock
+        self._messages = _told(bench, names)
+
+    def measure(self, title: str, seconds: float, at_most_per_s: float | None = None) -> None:
+        """Hold writes against their bounds: of a condition one for each message, of Events one, and one of a series."""
+        bench, names = self._bench, self._names
+        since = [one for one in bench.asked() if one.user == USER and one.at_s >= self._begun_s and not one.is_read]
+        messages = _told(bench, names) - self._messages
+        events = Counter(one.name.partition(".")[0] for one in since if one.resource == "events")
+        conditions = Counter(one.name for one in since if one.resource == "pods/status" and one.code == 200)
+        for what, written, most in (("conditions", conditions, 1), ("Events", events, 2)):
+            n_written, n_messages = sum(written[name] for name in names), sum(messages.values())
+            excess = max(written[name] - most * (messages[name] + 1) for name in names)
+            bench.figure(f"{title}: messages of all Pods", n_messages)
+            bench.figure(f"{title}: writes of {what}", n_written)
+            bench.figure(f"{title}: of one Pod beyond {most} for each message", excess, at_most=0)
+        per_s = sum(events[name] for name in names) / seconds
+        bench.figure(f"{title}: writes of Events about them a second", per_s, at_most=at_most_per_s)
+
+
 def spam(bench: Bench) -> None:
-    """Many Pods fit nowhere for a while, as nodes come and go."""
+    """Many Pods fit nowhere for a while: in a calm cluster, then as a node comes and goes."""
     count = int(bench.seconds(300, 80))
     names = {f"spam-{i}" for i in range(count)}
     bench.api.create_pods(
         pod(name, cpu="64", scheduler_name="vane", grace=0, labels={UNPLACEABLE: "yes"}) for name in sorted(names)
     )
-    bench.last(5.0)  # the first report of each
-    begun_s = time.time()  # noqa: TID251  # audit logs are by the wall clock
-    bench.last(seconds := bench.seconds(120, 20))
-    asked = [one for one in bench.asked() if one.user == USER]
-    messages, writes = _told(bench, names), _status_writes(asked, names)
-    since = [one for one in asked if one.at_s >= begun_s and one.resource == "events" and not one.is_read]
-    of_them = sum(_is_about(one, names) for one in since)
-    most = max((writes[name] / max(1, messages[name]) for name in names), default=0.0)
+    bench.last(bench.seconds(15, 6))  # the first report of each
+    written, seconds = _Written(bench, names), bench.seconds(60, 10)
+    bench.last(seconds)
+    written.measure("calm", seconds, _EVENTS_PER_S)
+    written, begun_s = _Written(bench, names), time.monotonic()
+    for _ in range(int(bench.seconds(8, 2))):
+        bench.api.create_node("comes-and-goes", cpu="1")
+        bench.last(3.0)
+        bench.api.delete("/api/v1/nodes/comes-and-goes")
+        bench.last(3.0)
+    written.measure("nodes change", time.monotonic() - begun_s)
     bench.figure("Pods", count)
-    bench.figure("messages of one Pod, most", max(messages.values(), default=0))
-    bench.figure("status writes for each message of a Pod, most", most, at_most=1.0)
-    bench.figure("writes of Events about them a second", of_them / seconds, at_most=_EVENTS_PER_S)
-    bench.figure("writes of Events in all a second", len(since) / seconds)
 
 
 def _told(bench: Bench, names: set[str]) -> Counter[str]:
@@ -167,22 +192,11 @@ def _told(bench: Bench, names: set[str]) -> Counter[str]:
     return changed
 
 
-def _status_writes(asked: list[Asked], names: set[str]) -> defaultdict[str, int]:
-    writes: defaultdict[str, int] = defaultdict(int)
-    for one in asked:
-        if one.resource == "pods/status" and one.verb == "patch" and one.name in names and one.code == 200:
-            writes[one.name] += 1
-    return writes
-
-
-def _is_about(one: Asked, names: set[str]) -> bool:
-    """Whether a write of an Event is about one of these Pods; the name of an Event begins with its Pod's."""
-    return not one.name or one.name.partition(".")[0] in names
-
-
 ROWS = (
     Row("F21", "thousands of names in hundreds of namespaces", many_names, Setting(rules=_SIXTY_RULES)),
     Row("F23-churn", "memory under churn", churns, Setting(pods_per_s=20.0, n_alive=90)),
-    Row("F23-burst", "a burst of Pods that fit nowhere", burst),
-    Row("F25", "Pods that fit nowhere for a while", spam),
+    # Thousands of Events are written one after the other, each with the words of its decision.
+    Row("F23-burst", "a burst of Pods that fit nowhere", burst, Setting(allowance=Allowance(late_s=60.0))),
+    # The row lets a node come and go itself.
+    Row("F25", "Pods that fit nowhere for a while", spam, Setting(node_every_s=3600.0)),
 )

@@ -10,6 +10,7 @@ from typing import Any
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.bench.placing import Placing, measure_all_placed, probe, quantile, small_pod
 from tests.faults.bench.servers import NODES
+from tests.faults.bench.told import Decisions
 from tests.faults.checker.evidence import UNPLACEABLE
 from tests.faults.checker.requests import USER
 from tests.faults.row import Row
@@ -19,6 +20,7 @@ from tests.support.manifests import Json, node
 _PODS = "/api/v1/namespaces/default/pods"
 _BOUND_S = 0.4
 """kube-scheduler binds others within this, whatever the objects."""
+_DECIDED_MS = 250.0
 _BEYOND = "9007199254740991"
 
 Shape = Mapping[str, Any]
@@ -167,6 +169,7 @@ def _spoil(bench: Bench, turn: int) -> int:
 def poison(bench: Bench) -> None:
     """Pods and nodes that are hard to take, again and again; small Pods come beside them."""
     before_s = probe(bench, "before", int(bench.seconds(60, 15)), 0.2)
+    decisions = Decisions(bench.leader().vane)
     n_taken, waits_s, until_s = 0, [], time.monotonic() + bench.seconds(90, 8)
     for turn in itertools.count():
         n_taken += _spoil(bench, turn)
@@ -179,6 +182,8 @@ def poison(bench: Bench) -> None:
     bench.figure("others bound after, without them, p90, s", quantile(before_s, 0.9))
     bench.figure("others bound after, p90, s", quantile(waits_s, 0.9), at_most=_BOUND_S)
     bench.figure("others bound after, longest, s", max(waits_s))
+    slowest = max(decisions.more(), key=lambda one: one["decided_in_s"])
+    bench.figure(f"slowest decision ({slowest['pod']}), ms", 1000 * slowest["decided_in_s"], at_most=_DECIDED_MS)
     bench.figure("processes that ended", len(bench.replicas.ended), at_most=0)
     for name in NODES[:8]:
         for i in range(turn + 1):
