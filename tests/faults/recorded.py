@@ -54,9 +54,10 @@ class Run:
         spec = {"spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds}}
         self.asked("update", "leases", holder, "vane", 200, spec, name="vane")
 
-    def event(self, reason: str, pod: str, message: str) -> None:
+    def event(self, reason: str, pod: str, message: str, name: str = "") -> None:
+        """Let an Event be written; one that has its name already becomes a series by that."""
         event = {
-            "metadata": {"name": f"event-{self.revision}", "namespace": "default"},
+            "metadata": {"name": name or f"event-{self.revision}", "namespace": "default"},
             "involvedObject": {"kind": "Pod", "name": pod, "uid": f"uid-{pod}"},
             "reason": reason,
             "message": message,

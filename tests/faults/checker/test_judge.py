@@ -24,8 +24,12 @@ def good() -> Run:
         run.bind(f"p{i}", node)
         run.event("Scheduled", f"p{i}", ASSIGNED.format(f"p{i}", node))
     run.pod("late", cpu="700m")
-    run.event("FailedScheduling", "late", "0/2 nodes are available: 2 Insufficient cpu.")
+    refused = "0/2 nodes are available: 2 Insufficient cpu."
+    run.event("FailedScheduling", "late", refused, name="series")
+    run.node("n9", cpu="100m")
     run.wait(20.0)
+    run.event("FailedScheduling", "late", refused, name="series")
+    run.remove_node("n9")
     run.lease("b")
     run.remove_pod("p0")
     run.bind("late", "n1", replica="b")
