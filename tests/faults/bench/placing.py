@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tests.faults.bench.bench import Bench
 from tests.faults.checker.history import POD, History
@@ -52,20 +52,27 @@ def measure_all_placed(bench: Bench, names: Sequence[str], longest_s: float = 30
     bench.figure(f"of {len(names)} Pods placed, share", placed / max(1, len(names)), at_least=1.0)
 
 
-def probe(bench: Bench, prefix: str, count: int, apart_s: float) -> list[float]:
-    """Create small Pods one by one, and return after how many seconds each was placed; infinite for one that was not.
+def probe(bench: Bench, prefix: str, steps: Iterable[Callable[[], object]], apart_s: float) -> list[float]:
+    """Create a small Pod after each step, and return after how many seconds each was placed, infinite for never.
 
     They are deleted at the end.
     """
-    names = [f"{prefix}-{i}" for i in range(count)]
-    for name in names:
-        bench.api.post("/api/v1/namespaces/default/pods", small_pod(name))
+    names = []
+    for i, step in enumerate(steps):
+        step()
+        names.append(f"{prefix}-{i}")
+        bench.api.post("/api/v1/namespaces/default/pods", small_pod(names[-1]))
         bench.last(apart_s)
-    bench.until(lambda: bench.watcher.bound >= set(names) or None, 30.0, f"the placement of {prefix}-*")
+    bench.until(lambda: bench.watcher.bound >= set(names), 30.0, f"the placement of {prefix}-*")
     took_s = placed_after_s(bench.watcher.history, names)
-    for name in names:
-        bench.api.delete_pod(name, grace=0)
+    delete(bench, names)
     return [took_s.get(name, math.inf) for name in names]
+
+
+def delete(bench: Bench, names: Iterable[str]) -> None:
+    """Delete Pods; those on a node that the churn has emptied have gone already."""
+    for name in names:
+        bench.churn.ask(lambda server, name=name: server.delete_pod(name, grace=0))  # type: ignore[misc]
 
 
 def small_pod(name: str, **shape: object) -> manifests.Json:

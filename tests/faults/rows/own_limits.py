@@ -145,11 +145,10 @@ class _Written:
         messages = _told(bench, names) - self._messages
         events = Counter(one.name.partition(".")[0] for one in since if one.resource == "events")
         conditions = Counter(one.name for one in since if one.resource == "pods/status" and one.code == 200)
+        bench.figure(f"{title}: messages of all Pods", sum(messages.values()))
         for what, written, most in (("conditions", conditions, 1), ("Events", events, 2)):
-            n_written, n_messages = sum(written[name] for name in names), sum(messages.values())
             excess = max(written[name] - most * (messages[name] + 1) for name in names)
-            bench.figure(f"{title}: messages of all Pods", n_messages)
-            bench.figure(f"{title}: writes of {what}", n_written)
+            bench.figure(f"{title}: writes of {what}", sum(written[name] for name in names))
             bench.figure(f"{title}: of one Pod beyond {most} for each message", excess, at_most=0)
         per_s = sum(events[name] for name in names) / seconds
         bench.figure(f"{title}: writes of Events about them a second", per_s, at_most=at_most_per_s)

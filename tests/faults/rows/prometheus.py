@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Mapping
 
 from tests.e2e.world import CPU_EXPR
 from tests.faults.bench.answers import (
@@ -147,7 +148,7 @@ _TELL_TALE = 0.9375
 """What a partial answer says of its nodes: no other one does, and a binary fraction stays what it is."""
 
 
-def _partial(value_of: dict[str, float] | None = None, **more: object) -> Fault:
+def _partial(more: Mapping[str, object], value_of: Mapping[str, float] | None = None) -> Fault:
     """Leave out two nodes of five, and give the others a value by which the answer is known again."""
 
     def change(series: list[Json]) -> list[Json]:
@@ -172,7 +173,7 @@ def _partial_for_long(bench: Bench, problem: str, **more: object) -> VaneProcess
     vane = bench.leader().vane
     for _ in range(int(bench.seconds(5, 1))):
         decisions = Decisions(vane)
-        break_with(bench, _partial(**more))
+        break_with(bench, _partial(more))
         told_s = until_told(bench, vane, NODE_CPU, {problem})
         bench.last(MAX_AGE_S / 2)
         _measure_unused(bench, vane, decisions)
@@ -180,7 +181,7 @@ def _partial_for_long(bench: Bench, problem: str, **more: object) -> VaneProcess
         mend(bench)
         until_well(bench, vane, NODE_CPU)
     values = {name: 0.5 + 0.01 * i for i, name in enumerate(sorted(_KEPT))}
-    break_with(bench, _partial(values, **more))
+    break_with(bench, _partial(more, values))
     bench.until(lambda: _is_accepted(vane, values), 2 * MAX_AGE_S + 10, "the end of the last good answer")
     bench.figure("score of a node without sample off the median, most", _off_the_median(vane), at_most=0.01)
     return vane

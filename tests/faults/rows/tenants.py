@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tests.faults.bench.bench import Bench, Setting
-from tests.faults.bench.placing import Placing, measure_all_placed, probe, quantile, small_pod
+from tests.faults.bench.placing import Placing, delete, measure_all_placed, probe, quantile, small_pod
 from tests.faults.bench.servers import NODES
 from tests.faults.bench.told import Decisions
 from tests.faults.checker.evidence import UNPLACEABLE
@@ -21,6 +22,9 @@ _PODS = "/api/v1/namespaces/default/pods"
 _BOUND_S = 0.4
 """kube-scheduler binds others within this, whatever the objects."""
 _DECIDED_MS = 250.0
+_APART_S = 0.2
+_TAKEN = NODES[:8]
+"""Nodes on which a tenant puts Pods."""
 _BEYOND = "9007199254740991"
 
 Shape = Mapping[str, Any]
@@ -137,57 +141,64 @@ def _taken_by_a_tenant(turn: int, node_name: str) -> Json:
     return small_pod(f"poison-taken-{turn}-{node_name}", scheduler_name="tenant", node_name=node_name, spec=spec)
 
 
-def _created(bench: Bench, path: str, body: Json) -> bool:
-    """Create an object; return whether the API server took it."""
-    try:
-        bench.api.post(path, body)
-    except ApiError as error:
-        if error.status >= 500:
-            raise
-        return False
-    return True
+class _Spoiler:
+    """Creates what is hard to take, and counts what of it the API server took."""
 
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.n_taken = 0
 
-def _spoil(bench: Bench, turn: int) -> int:
-    """Create all that is hard to take; return how much of it there is now."""
-    n_taken = sum(_created(bench, _PODS, one) for one in _poison(turn))
-    for name in NODES[:8]:
-        n_taken += _created(bench, _PODS, _taken_by_a_tenant(turn, name))
-        path = f"{_PODS}/poison-taken-{turn}-{name}/status"
+    def steps(self, turn: int) -> Iterator[Callable[[], None]]:
+        """Yield what creates one object each."""
+        for one in _poison(turn):
+            yield functools.partial(self._create, _PODS, one)
+        for name in _TAKEN:
+            yield functools.partial(self._create_on, _taken_by_a_tenant(turn, name))
+        amounts = {f"example.com/n{i:05d}": _BEYOND for i in range(2_000)}
+        labels = {f"label-{i}": "v" * 60 for i in range(3_000)}
+        bad = node(f"poison-node-{turn}", extended=amounts, labels=labels, unschedulable=True)
+        yield functools.partial(self._create, "/api/v1/nodes", bad)
+
+    def _create(self, path: str, body: Json) -> None:
+        self.n_taken += self._is_taken(lambda: self._bench.api.post(path, body))
+
+    def _create_on(self, body: Json) -> None:
+        """Create a Pod on a node that has run since before the year 1."""
+        self._create(_PODS, body)
+        path = f"{_PODS}/{body['metadata']['name']}/status"
         year_0 = {"status": {"phase": "Running", "startTime": "0001-01-01T00:00:00+05:00"}}
+        self._is_taken(lambda: self._bench.api.patch(path, year_0, STRATEGIC_MERGE_PATCH))
+
+    def _is_taken(self, ask: Callable[[], object]) -> bool:
         try:
-            bench.api.patch(path, year_0, STRATEGIC_MERGE_PATCH)
+            ask()
         except ApiError as error:
             if error.status >= 500:
                 raise
-    amounts = {f"example.com/n{i:05d}": _BEYOND for i in range(2_000)}
-    labels = {f"label-{i}": "v" * 60 for i in range(3_000)}
-    bad = node(f"poison-node-{turn}", extended=amounts, labels=labels, unschedulable=True)
-    return n_taken + _created(bench, "/api/v1/nodes", bad)
+            return False
+        return True
 
 
 def poison(bench: Bench) -> None:
-    """Pods and nodes that are hard to take, again and again; small Pods come beside them."""
-    before_s = probe(bench, "before", int(bench.seconds(60, 15)), 0.2)
-    decisions = Decisions(bench.leader().vane)
-    n_taken, waits_s, until_s = 0, [], time.monotonic() + bench.seconds(90, 8)
+    """Pods and nodes that are hard to take, one after the other, and a small Pod after each."""
+    nothing = [lambda: None] * int(bench.seconds(60, 20))
+    before_s = probe(bench, "before", nothing, _APART_S)
+    decisions, spoiler = Decisions(bench.leader().vane), _Spoiler(bench)
+    waits_s: list[float] = []
+    until_s = time.monotonic() + bench.seconds(90, 5)
     for turn in itertools.count():
-        n_taken += _spoil(bench, turn)
-        waits_s += probe(bench, f"beside-{turn}", 12, 0.1)
+        waits_s += probe(bench, f"beside-{turn}", spoiler.steps(turn), _APART_S)
+        bench.api.delete(_PODS, labelSelector=UNPLACEABLE, gracePeriodSeconds=0)
+        delete(bench, (_taken_by_a_tenant(turn, name)["metadata"]["name"] for name in _TAKEN))
         if time.monotonic() >= until_s:
             break
-        selector = {"labelSelector": UNPLACEABLE, "gracePeriodSeconds": 0}
-        bench.api.delete(_PODS, **selector)
-    bench.figure("objects of the kind", n_taken, at_least=20)
+    slowest = max(decisions.more(), key=lambda one: one["decided_in_s"])
+    bench.figure("objects of the kind", spoiler.n_taken, at_least=20)
     bench.figure("others bound after, without them, p90, s", quantile(before_s, 0.9))
     bench.figure("others bound after, p90, s", quantile(waits_s, 0.9), at_most=_BOUND_S)
     bench.figure("others bound after, longest, s", max(waits_s))
-    slowest = max(decisions.more(), key=lambda one: one["decided_in_s"])
     bench.figure(f"slowest decision ({slowest['pod']}), ms", 1000 * slowest["decided_in_s"], at_most=_DECIDED_MS)
     bench.figure("processes that ended", len(bench.replicas.ended), at_most=0)
-    for name in NODES[:8]:
-        for i in range(turn + 1):
-            bench.api.delete_pod(f"poison-taken-{i}-{name}", grace=0)
 
 
 # F28
@@ -209,7 +220,7 @@ def others_pods(bench: Bench) -> None:
     about = sum(one.name.partition(".")[0] in names for one in asked)
     bench.figure(f"of {len(asked)} writes about them", about, at_most=0)
     measure_all_placed(bench, placing.names())
-    bench.api.for_each(lambda name: bench.api.delete_pod(name, grace=0), names)
+    delete(bench, names)
 
 
 ROWS = (
