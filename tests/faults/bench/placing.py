@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tests.faults.bench.bench import Bench
 from tests.faults.checker.history import POD, History
+from tests.faults.checker.requests import Asked
 from tests.support import manifests
 
 
@@ -22,6 +23,21 @@ def placed_after_s(history: History, names: Iterable[str]) -> dict[str, float]:
             created_s.setdefault(change.name, change.seen_s)
         elif change.name in created_s:
             took_s.setdefault(change.name, change.seen_s - created_s[change.name])
+    return took_s
+
+
+def bound_after_s(asked: Iterable[Asked], names: Iterable[str]) -> dict[str, float]:
+    """Return the seconds from a Pod's creation to its bind, as the API servers answered them, by name."""
+    wanted = set(names)
+    created_s: dict[str, float] = {}
+    took_s: dict[str, float] = {}
+    for one in asked:
+        if one.name not in wanted or one.verb != "create" or one.code != 201:
+            continue
+        if one.resource == "pods":
+            created_s[one.name] = one.answered_s
+        elif one.resource == "pods/binding" and one.name in created_s:
+            took_s[one.name] = one.answered_s - created_s[one.name]
     return took_s
 
 
@@ -53,7 +69,7 @@ def measure_all_placed(bench: Bench, names: Sequence[str], longest_s: float = 30
 
 
 def probe(bench: Bench, prefix: str, steps: Iterable[Callable[[], object]], apart_s: float) -> list[float]:
-    """Create a small Pod after each step, and return after how many seconds each was placed, infinite for never.
+    """Create a small Pod after each step, and return after how many seconds each was bound, infinite for never.
 
     They are deleted at the end.
     """
@@ -64,7 +80,7 @@ def probe(bench: Bench, prefix: str, steps: Iterable[Callable[[], object]], apar
         bench.api.post("/api/v1/namespaces/default/pods", small_pod(names[-1]))
         bench.last(apart_s)
     bench.until(lambda: bench.watcher.bound >= set(names), 30.0, f"the placement of {prefix}-*")
-    took_s = placed_after_s(bench.watcher.history, names)
+    took_s = bound_after_s(bench.asked(), names)
     delete(bench, names)
     return [took_s.get(name, math.inf) for name in names]
 
