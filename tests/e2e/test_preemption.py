@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import StartVane
+from tests.support.budgets import create_budget
 from tests.support.kubeapi import Items, KubeApi
-from tests.support.manifests import Json
 from tests.support.waiting import wait_until
 
-BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 PRIORITIES = {"low": 1, "middle": 100, "high": 1_000}
 
 
@@ -24,16 +23,6 @@ def priorities(api: KubeApi) -> None:
 def create(api: KubeApi, name: str, priority: str, cpu: str = "4", grace: int = 0, **more: Any) -> None:
     """Create a Pod; without a kubelet one with a grace period stays, being deleted, until somebody forces it out."""
     api.create_pod(name, priority_class=priority, cpu=cpu, grace=grace, scheduler_name="vane", **more)
-
-
-def create_budget(api: KubeApi, name: str, labels: Json, allowed: int) -> None:
-    """Create a PodDisruptionBudget with the status that its controller would give it."""
-    spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
-    api.post(
-        BUDGETS, {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
-    )
-    counts = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "disruptionsAllowed": allowed}
-    api.patch(f"{BUDGETS}/{name}/status", {"status": counts})
 
 
 def is_being_deleted(api: KubeApi, name: str) -> bool:

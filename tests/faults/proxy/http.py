@@ -21,7 +21,10 @@ _LARGEST_BODY = 1 << 24
 
 @dataclass
 class Call:
-    """One request as it came in; `code` is what was answered in the end, 0 where nothing was."""
+    """One request as it came in.
+
+    `code` is what was answered in the end, 0 where nothing was; `ended_s` when, 0 while it is under way.
+    """
 
     at_s: float
     method: str
@@ -32,6 +35,7 @@ class Call:
     connection: int = 0
     """The port of the connection's other end."""
     code: int = 0
+    ended_s: float = 0.0
 
     @property
     def replica(self) -> str:
@@ -189,6 +193,8 @@ class HttpProxy:
             return web.Response(status=500)
         except (aiohttp.ClientError, OSError):
             return await self._give_up(request)
+        finally:
+            call.ended_s = time.time()  # noqa: TID251
 
     async def _give_up(self, request: web.Request) -> web.StreamResponse:
         """End as the server did: without an answer."""

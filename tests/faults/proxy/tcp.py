@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import random
 import socket
 import struct
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 _CHUNK = 1 << 16
 _RESET = struct.pack("ii", 1, 0)
+_SO_ATTACH_FILTER = 26
+_RETURN_NOTHING = struct.pack("HBBI", 6, 0, 0, 0)
+"""A filter of packets for the kernel, in its words: of each keep 0 bytes."""
 _DONE_S = 10.0
 _LEAVE_S = 0.1
 
@@ -61,6 +65,14 @@ def reset(transport: asyncio.BaseTransport) -> None:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     if isinstance(transport, asyncio.Transport):
         transport.abort()
+
+
+def _drop_all(transport: asyncio.BaseTransport) -> None:
+    """Let the kernel throw away every packet that comes to a socket."""
+    raw = transport.get_extra_info("socket")
+    if raw is not None:
+        program = ctypes.create_string_buffer(_RETURN_NOTHING)
+        raw.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HL", 1, ctypes.addressof(program)))
 
 
 @dataclass
@@ -135,6 +147,16 @@ class TcpProxy:
                 reset(connection.server.transport)
 
         self.loop.run(lose())
+
+    def vanish(self) -> None:
+        """Leave every connection half-open as if the server's machine had gone: no packet is acknowledged any more."""
+
+        async def drop() -> None:
+            for connection in self._connections:
+                _drop_all(connection.client.transport)
+
+        self.lose_all()
+        self.loop.run(drop())
 
     def blackhole(self) -> None:
         """Let nothing pass from now on; connections from before or during that stay dead for good."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import threading
 import time
@@ -107,6 +108,20 @@ def test_a_reset_reaches_the_client(proxy: TcpProxy) -> None:
         proxy.reset_all()
         with pytest.raises(ConnectionResetError):
             connection.recv(1)
+
+
+def test_a_server_that_vanishes_acknowledges_nothing(proxy: TcpProxy) -> None:
+    with client(proxy) as connection:
+        ask(connection, b"hello")
+        proxy.vanish()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 300)
+        connection.sendall(b"lost")
+        connection.settimeout(5.0)
+        with pytest.raises(TimeoutError) as told:
+            connection.recv(1)
+        assert told.value.errno == errno.ETIMEDOUT
+        with client(proxy) as other:
+            assert ask(other, b"new") == b"anew"
 
 
 def test_of_a_half_open_connection_the_client_is_not_told(proxy: TcpProxy, echo: Echo) -> None:

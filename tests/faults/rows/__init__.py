@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from tests.faults.row import Row
 from tests.faults.rows import (
+    api_server,
+    binds,
     clocks,
     credentials,
     leaders,
+    other_schedulers,
     own_limits,
+    preemption,
     prometheus,
     receivers,
+    refusals,
     rule_files,
     samples,
     tenants,
+    watches,
 )
 
 ROWS: tuple[Row, ...] = (
-    *leaders.ROWS,
+    *api_server.ROWS,
+    *binds.ROWS,
     *clocks.ROWS,
     *credentials.ROWS,
-    *prometheus.ROWS,
-    *samples.ROWS,
-    *rule_files.ROWS,
+    *leaders.ROWS,
+    *other_schedulers.ROWS,
     *own_limits.ROWS,
-    *tenants.ROWS,
+    *preemption.ROWS,
+    *prometheus.ROWS,
     *receivers.ROWS,
+    *refusals.ROWS,
+    *rule_files.ROWS,
+    *samples.ROWS,
+    *tenants.ROWS,
+    *watches.ROWS,
 )

@@ -1,17 +1,31 @@
-"""Leaders that end."""
+"""Leaders that end, freeze, or are two."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
 
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.checker.evidence import Allowance
 from tests.faults.checker.requests import n_binds_asked
-from tests.faults.proxy.http import Fault
+from tests.faults.proxy.http import Call, Fault
 from tests.faults.row import Row
+from tests.faults.rows import steps
 
 _GRACEFUL_S = 2.0
+_AFTER_KILL_S = 3.0
+_FAIL_OVER_S = 17.4
+"""The default lease of 15 s, and 1.2 retry periods of 2 s."""
+_SHORT_LEASE_S = 3.0
+_SHORT_LEASE = (
+    f"--leader-elect-lease-duration={_SHORT_LEASE_S:g}s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+)
+_STOPPED_S = 20.0
 
 
 def ended(bench: Bench) -> None:
@@ -19,26 +33,129 @@ def ended(bench: Bench) -> None:
     took_s, codes = [], []
     bench.servers.front.add(Fault(lambda call: call.is_bind, answer_delay_s=0.5))
     for _ in range(int(bench.seconds(6, 2))):
-        leader = bench.leader()
+        leader = steps.wait_standby(bench)
         identity, begun_s = leader.vane.identity, time.monotonic()
         leader.vane.process.signal(signal.SIGTERM)
-        bench.until(lambda identity=identity: bench.replicas.holder not in ("", identity), 60.0, "another leader")  # type: ignore[misc]
+        steps.another_leads(bench, identity)
         took_s.append(time.monotonic() - begun_s)
-        bench.until(
-            lambda identity=identity: any(one.identity == identity for one in bench.replicas.ended),  # type: ignore[misc]
-            20.0,
-            "its end",
-        )
-        codes += [one.code for one in bench.replicas.ended if one.identity == identity]
-        bench.until(lambda leader=leader: leader.vane.is_ready(), 40.0, "its return")  # type: ignore[misc]
+        codes.append(steps.wait_ended(bench, identity))
         bench.last(1.0)
     bench.servers.front.mend()
     bench.measure_recovery()
-    bench.figure("another leads after, longest, s", max(took_s), at_most=_GRACEFUL_S + 0.5)
+    steps.tell_take_overs(bench, took_s, _GRACEFUL_S + 0.5)
     bench.figure("exit codes other than 0", sum(code != 0 for code in codes), at_most=0)
     bench.figure("binds asked per Pod", max(n_binds_asked(bench.bindings()).values()), at_most=1)
 
 
-_SETTING = Setting(exits=frozenset({0}), allowance=Allowance(network_s=1.0))
+def told_to_end(bench: Bench) -> None:
+    """One leader after the other gets SIGTERM."""
+    took_s = []
+    for _ in range(int(bench.seconds(15, 3))):
+        leader = steps.wait_standby(bench)
+        identity, begun_s = leader.vane.identity, time.monotonic()
+        leader.vane.process.signal(signal.SIGTERM)
+        steps.another_leads(bench, identity)
+        took_s.append(time.monotonic() - begun_s)
+        bench.last(0.3)
+    bench.measure_recovery()
+    steps.tell_take_overs(bench, took_s, _GRACEFUL_S)
 
-ROWS = (Row("F26", "SIGTERM with binds in flight", ended, _SETTING),)
+
+def killed(bench: Bench) -> None:
+    """One leader after the other is killed, with binds in flight."""
+    took_s = []
+    for _ in range(int(bench.seconds(100, 3))):
+        leader = steps.wait_standby(bench)
+        identity, begun_s = leader.vane.identity, time.monotonic()
+        leader.vane.process.kill()
+        steps.another_leads(bench, identity)
+        took_s.append(time.monotonic() - begun_s)
+    bench.measure_recovery()
+    steps.tell_take_overs(bench, took_s, _SHORT_LEASE_S + _AFTER_KILL_S)
+
+
+def frozen(bench: Bench, roles: Sequence[str] = ()) -> None:
+    """Processes of one leader after the other stop for longer than its lease, and go on as if nothing were."""
+    for _ in range(int(bench.seconds(30, 2))):
+        leader = steps.wait_standby(bench)
+        leader.signal(signal.SIGSTOP, *roles)
+        bench.last(_SHORT_LEASE_S + 0.5)
+        leader.signal(signal.SIGCONT, *roles)
+        bench.last(0.5)
+    bench.measure_recovery()
+    bench.figure("processes that ended", len(bench.replicas.ended))
+
+
+def stopped(bench: Bench, roles: Sequence[str] = ()) -> None:
+    """Processes of the leader stop for 20 s with binds under way; another leads long before they go on."""
+    took_s, codes = [], []
+    for _ in range(int(bench.seconds(4, 1))):
+        leader = steps.wait_standby(bench)
+        identity, begun_s = leader.vane.identity, time.monotonic()
+        leader.signal(signal.SIGSTOP, *roles)
+        steps.another_leads(bench, identity, _STOPPED_S)
+        took_s.append(time.monotonic() - begun_s)
+        bench.last(begun_s + _STOPPED_S - time.monotonic())
+        leader.signal(signal.SIGCONT, *roles)
+        codes.append(steps.wait_ended(bench, identity))
+    bench.measure_recovery()
+    steps.tell_take_overs(bench, took_s, _FAIL_OVER_S)
+    bench.figure("exit codes other than 1", sum(code != 1 for code in codes), at_most=0)
+
+
+class _Firsts:
+    """The first bind of each Pod, whoever asks for it."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def __call__(self, call: Call) -> bool:
+        is_first = call.is_bind and call.path not in self._seen
+        if call.is_bind:
+            self._seen.add(call.path)
+        return is_first
+
+
+def two_lead(bench: Bench) -> None:
+    """Two replicas lead at once, and a fifth of the answers to binds that were done is lost."""
+    lost = bench.servers.front.add(Fault(_Firsts(), share=0.2, resets_after=True))
+    for i in range(int(bench.seconds(5, 2))):
+        names = [f"twin-{i}-{j}" for j in range(int(bench.seconds(40, 30)))]
+        steps.create(bench, names)
+        steps.wait_placed(bench, names)
+        bench.last(1.0)
+        steps.delete(bench, names)
+    bench.measure_recovery()
+    by_replica = Counter((call.replica, call.path) for call in bench.servers.front.calls if call.is_bind)
+    bench.figure("answers lost", lost.n_hit, at_least=1)
+    bench.figure("binds that both asked for", _n_shared(by_replica), at_least=1)
+    bench.figure("binds asked per Pod by one replica", max(by_replica.values()), at_most=2)
+
+
+def _n_shared(by_replica: Counter[tuple[str, str]]) -> int:
+    """Return of how many Pods both replicas asked for a bind."""
+    return sum(n > 1 for n in Counter(path for _, path in by_replica).values())
+
+
+_LOST = frozenset({1})
+_KILLED = frozenset({1, -signal.SIGKILL})
+_LOOPED = Setting(n_replicas=3, flags=_SHORT_LEASE, exits=_KILLED)
+_BOTH_LEAD = Setting(
+    flags=("--leader-elect=false",), is_elected=False, allowance=Allowance(has_many_leaders=True, stale_s=1.0)
+)
+
+ROWS = (
+    Row("F01", "two that both lead, and lost answers", two_lead, _BOTH_LEAD),
+    Row("F10", "SIGSTOP of a leader for 20 s", stopped, Setting(exits=_LOST)),
+    Row("F10-binder", "SIGSTOP of its binder for 20 s", partial(stopped, roles=("binder",)), Setting(exits=_LOST)),
+    Row("F10-deciding", "its binder goes on alone", partial(stopped, roles=("deciding",)), Setting(exits=_LOST)),
+    Row("F10-kills", "leaders killed in a loop", killed, _LOOPED),
+    Row("F10-terms", "leaders told to end in a loop", told_to_end, Setting(n_replicas=3, exits=frozenset({0}))),
+    Row("F10-freezes", "whole leaders frozen in a loop", frozen, _LOOPED),
+    Row("F10-freezes-deciding", "deciding processes frozen in a loop", partial(frozen, roles=("deciding",)), _LOOPED),
+    Row("F10-freezes-binder", "binder processes frozen in a loop", partial(frozen, roles=("binder",)), _LOOPED),
+    Row("F10-freezes-refresher", "refreshers frozen in a loop", partial(frozen, roles=("refresher",)), _LOOPED),
+    Row(
+        "F26", "SIGTERM with binds in flight", ended, Setting(exits=frozenset({0}), allowance=Allowance(network_s=1.0))
+    ),
+)
