@@ -13,6 +13,8 @@ class BackoffSettings:
     first_s: float = 0.8
     factor: float = 2.0
     longest_s: float = 30.0
+    longest_unanswered_s: float = 4.0
+    """Where nothing answers nobody is overloaded by us, and what waits for its end waits no longer than this."""
     healthy_after_s: float = 120.0
     """After this long without a failure the delays start over."""
 
@@ -27,14 +29,19 @@ class Backoff:
         self._delay_s = settings.first_s
         self._last_s: float | None = None
 
-    def next_s(self, at_least_s: float = 0.0) -> float:
-        """Return the delay after a failure now; `at_least_s` is what the server asked for (Retry-After)."""
-        now = self._clock()
-        if self._last_s is not None and now - self._last_s >= self._settings.healthy_after_s:
-            self._delay_s = self._settings.first_s
+    def next_s(self, at_least_s: float = 0.0, is_answered: bool = True) -> float:
+        """Return the delay after a failure now; `at_least_s` is what the server asked for (Retry-After).
+
+        Without an answer the delays grow less, so that half of the longest is left for chance.
+        """
+        now, settings = self._clock(), self._settings
+        if self._last_s is not None and now - self._last_s >= settings.healthy_after_s:
+            self._delay_s = settings.first_s
         delay = self._delay_s
-        self._delay_s = min(delay * self._settings.factor, self._settings.longest_s)
-        wait = min(delay * (1.0 + self._random()), self._settings.longest_s)
+        if not is_answered:
+            delay = min(delay, max(settings.longest_unanswered_s / 2.0, settings.first_s))
+        self._delay_s = min(delay * settings.factor, settings.longest_s)
+        wait = min(delay * (1.0 + self._random()), settings.longest_s)
         if at_least_s > 0:
             # All clients were given the same second: come back a little later, each at another moment.
             wait = max(wait, at_least_s * (1.0 + 0.1 * self._random()))

@@ -79,4 +79,4 @@ class EndedPods:
 
     def _pause(self, error: VaneError) -> None:
         at_least_s = error.retry_after_s if isinstance(error, ApiError | ServerError) else 0.0
-        self._stopped.wait(self._backoff.next_s(at_least_s))
+        self._stopped.wait(self._backoff.next_s(at_least_s, not isinstance(error, TransportError)))

@@ -259,14 +259,18 @@ class Reflector:
         if not self._failing:
             self._failing = True
             log.warning("%s: %s; trying again", self.kind.name, error)
-        self._pause(error.retry_after_s if isinstance(error, ApiError | ServerError) else 0.0)
+        self._pause(error.retry_after_s if isinstance(error, ApiError | ServerError) else 0.0, _is_answered(error))
 
     def _restarts(self, reason: RestartReason) -> None:
         if not self._stopped.is_set():
             self._on_restart(self.kind.name, reason)
 
-    def _pause(self, at_least_s: float) -> None:
-        self._stopped.wait(self._backoff.next_s(at_least_s))
+    def _pause(self, at_least_s: float, is_answered: bool = True) -> None:
+        self._stopped.wait(self._backoff.next_s(at_least_s, is_answered))
+
+
+def _is_answered(error: VaneError) -> bool:
+    return isinstance(error, _EndedAtOnceError) or not isinstance(error, TransportError)
 
 
 def _reason(error: VaneError) -> RestartReason:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.kube.backoff import Backoff, BackoffSettings
+from scheduler.kube.backoff import BackoffSettings
 from scheduler.kube.credentials import Credentials, Token
 from scheduler.kube.reflector import Reflector, ReflectorSettings
 from scheduler.kube.resources import NODES, PODS, ResourceKind
@@ -372,19 +372,14 @@ def test_stop_ends_a_silent_watch_at_once(server: FakeApi, transport: Transport)
     assert not reflector.is_alive
 
 
-def test_backoff_doubles_is_capped_and_starts_over_after_health() -> None:
-    now = [0.0]
-    backoff = Backoff(BackoffSettings(), lambda: now[0], lambda: 0.5)
-    assert [backoff.next_s() for _ in range(7)] == pytest.approx([1.2, 2.4, 4.8, 9.6, 19.2, 30.0, 30.0])
-    now[0] = 149.0
-    assert backoff.next_s() == 30.0
-    now[0] = 149.0 + 30.0 + 120.0
-    assert backoff.next_s() == pytest.approx(1.2)
-
-
-def test_backoff_never_undercuts_retry_after() -> None:
-    backoff = Backoff(BackoffSettings(), lambda: 0.0, lambda: 0.0)
-    assert backoff.next_s(at_least_s=3.0) == 3.0
+def test_lists_soon_after_an_api_server_that_was_gone_for_long_is_back(server: FakeApi, start: Start) -> None:
+    server.script("GET", PATH, *[resets] * 12, replies(200, pod_list(pod("a"), version=5)))
+    server.script("WATCH", PATH, streams(then="hang"))
+    backoff = BackoffSettings(first_s=0.02, longest_s=600.0, longest_unanswered_s=0.1)
+    _, inbox = start(settings=replace(FAST, backoff=backoff))
+    # As where a server answers, the last of the delays would be 40 s.
+    wait_until(lambda: inbox.lists, 5.0)
+    assert inbox.lists == [["a"]]
 
 
 def test_decoding_keeps_no_page_in_memory() -> None:

@@ -14,6 +14,7 @@ from tests.faults.rows import steps
 
 _RETRY_AFTER_S = 3
 _MAX_RATE_SHARE = 1.2
+_DRAINED_AFTER_S = 120.0
 _RENEW_DEADLINE_S = 10.0
 _ENDED_AFTER_S = _RENEW_DEADLINE_S + 5.0
 _FAIL_OVER_S = 17.4
@@ -35,7 +36,7 @@ def too_busy(bench: Bench) -> None:
     during_per_s = _calls_per_s(during, begun_s, window_s)
     is_kept = bench.replicas.holder == holder
     front.mend()
-    bench.measure_recovery()
+    bench.measure_recovery(_DRAINED_AFTER_S)
     bench.figure("requests refused", busy.n_hit, at_least=1)
     bench.figure("requests per second before", before_per_s)
     bench.figure("requests per second, as share of before", during_per_s / before_per_s, at_most=_MAX_RATE_SHARE)
@@ -73,7 +74,7 @@ def blackholed(bench: Bench) -> None:
     bench.last(begun_s + bench.seconds(100.0, 20.0) - time.monotonic())
     healed_s = time.monotonic()
     leader.line.heal()
-    bench.until(leader.vane.is_ready, 60.0, "the replica's return")
+    bench.until(lambda: leader.vane.is_ready(), 60.0, "the replica's return")
     bench.figure("ready again after, s", time.monotonic() - healed_s, at_most=_READY_AFTER_S)
     bench.measure_recovery()
 
