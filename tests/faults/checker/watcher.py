@@ -73,12 +73,14 @@ class Watcher:
                 self.history.add(change_of(kind, {"type": "DELETED", "object": content}))
 
     def _run(self, kind: str) -> None:
-        turn = 0
+        turn = n_expired = 0
         while not self._ended.is_set():
             server = self._servers[turn % len(self._servers)]
             turn += 1
             try:
-                if not self._watch(kind, server):
+                # A server that has just started does not go back as far as the other may.
+                n_expired = 0 if self._watch(kind, server) else n_expired + 1
+                if n_expired >= len(self._servers):
                     self._list(kind, server)
             except _FAULTS:
                 self._ended.wait(_RETRY_S)
