@@ -35,6 +35,9 @@ LATE_S = 2.0
 
 _LOOK_S = 0.25
 
+_CROSSED_S = 0.1
+"""After how long a series is written again that came before the Event it continues, and found that on its way."""
+
 _MAX_TRIES = 12
 _SLEEP_S = 10.0
 _SLEEP_JITTER = 0.25
@@ -136,7 +139,10 @@ class EventWriter:
                 self._writers.discard(task)
 
     async def _write(self, record: EventRecord) -> bool:
-        """Write one record; as client-go, an answer is final but for 429 and a series that was just created."""
+        """Write one record; as client-go, an answer is final but for 429 and a series that was just created.
+
+        client-go writes one Event after the other, here a series may overtake its own first Event.
+        """
         for _ in range(_MAX_TRIES):
             delay = _SLEEP_S * (1.0 + _SLEEP_JITTER * self._chance.random())
             try:
@@ -145,7 +151,9 @@ class EventWriter:
                     return True
                 if answer.retry_after_s > 0 or answer.code == 429:
                     delay = max(answer.retry_after_s, 1.0) * (1.0 + _SLEEP_JITTER * self._chance.random())
-                elif not (answer.code == 409 and record.is_series):
+                elif answer.code == 409 and record.is_series:
+                    delay = _CROSSED_S
+                else:
                     log.debug("Event refused: %d %s", answer.code, answer.message)
                     return answer.code == 409  # it is there already: an earlier answer was lost
             except NoAnswerError as error:

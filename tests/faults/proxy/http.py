@@ -77,7 +77,7 @@ class Fault:
     """What happens to a share of the calls that it is for; several effects may come together.
 
     Before the request goes on: `delay_s`, `answer`, `resets_before`, `hangs`. After the server has done it:
-    `answer_delay_s`, `resets_after`. To the body: `cut_after` so many bytes, `is_corrupt`. To each line of a watch:
+    `answer_delay_s`, `resets_after` (of answers of these `codes` only, if any are named). To the body: `cut_after` so many bytes, `is_corrupt`. To each line of a watch:
     `lines`, which returns what comes in its place.
     """
 
@@ -89,6 +89,7 @@ class Fault:
     hangs: bool = False
     answer_delay_s: float = 0.0
     resets_after: bool = False
+    codes: frozenset[int] = frozenset()
     cut_after: int | None = None
     is_corrupt: bool = False
     lines: Lines | None = None
@@ -228,7 +229,7 @@ class HttpProxy:
         ) as answer:
             for one in hit:
                 await asyncio.sleep(one.answer_delay_s)
-                if one.resets_after:
+                if one.resets_after and (not one.codes or answer.status in one.codes):
                     await answer.read()
                     _reset(request)
             call.code = answer.status

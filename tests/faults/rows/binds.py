@@ -92,6 +92,8 @@ ROWS = (
         "F14",
         "slow binds, and one refused for good",
         slow_and_refused,
-        Setting(allowance=Allowance(network_s=_SLOW_S + 0.5, stale_s=_SLOW_S + 0.5, late_s=_SLOW_S + 5.0)),
+        Setting(
+            pods_per_s=6.0, allowance=Allowance(network_s=_SLOW_S + 0.5, stale_s=_SLOW_S + 0.5, late_s=_SLOW_S + 5.0)
+        ),
     ),
 )

@@ -144,5 +144,5 @@ ROWS = (
         Setting(allowance=Allowance(stale_s=600.0, late_s=600.0)),
     ),
     Row("F03-nodes", "nodes deleted and added again", nodes_come_back, Setting(node_every_s=3600.0)),
-    Row("F07", "compaction while watches are cut", compacted),
+    Row("F07", "compaction while watches are cut", compacted, Setting(allowance=Allowance(stale_s=10.0, late_s=10.0))),
 )

@@ -174,3 +174,51 @@ def test_all_are_written_once_binds_wait_no_longer(server: FakeApi) -> None:
 
     assert asyncio.run(run()) == 0
     assert len(server.of("POST", EVENTS_PATH)) == N_EVENTS
+
+
+class OvertakingApi(ApiHttp):
+    """Takes its time to create an Event; what continues it comes too early, and then finds it there."""
+
+    def __init__(self) -> None:
+        super().__init__(Endpoint(host="http://nowhere"), None, lambda *_: None, lambda _: None, "vane/test")
+        self.is_there = False
+        self._n_posted = 0
+        self.continued_s: float | None = None
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        fence: Fence | None = None,
+    ) -> ApiAnswer:
+        now_s = asyncio.get_running_loop().time()
+        if method == "PATCH":
+            self.continued_s = now_s if self.is_there else None
+            return ApiAnswer(200 if self.is_there else 404, b"{}", 0.0)
+        self._n_posted += 1
+        await asyncio.sleep(0.5 * self._n_posted)
+        is_there, self.is_there = self.is_there, True
+        return ApiAnswer(409 if is_there else 201, b"{}", 0.0)
+
+
+def test_a_series_that_overtakes_its_first_event_is_written_at_once_after_it() -> None:
+    api = OvertakingApi()
+
+    async def run() -> None:
+        clock = asyncio.get_running_loop().time
+        series = EventSeries("host", lambda: int(clock() * 1e9), lambda: str(uuid.uuid4()))
+        writer = EventWriter(api, series, lambda: None, Chance(asyncio.sleep, random.random), clock)
+        for _ in range(2):
+            writer.submit(event(1))
+        while writer.n_pending:
+            await asyncio.sleep(0.1)
+
+    loop = SkippingLoop()
+    try:
+        loop.run_until_complete(run())
+    finally:
+        loop.close()
+    assert api.continued_s is not None
+    assert api.continued_s < 2.0
