@@ -26,21 +26,28 @@ class Backoff:
         self._settings = settings
         self._clock = clock
         self._random = random
-        self._delay_s = settings.first_s
         self._last_s: float | None = None
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Begin with short delays again: what failed is over."""
+        self._delay_s = self._unanswered_s = self._settings.first_s
 
     def next_s(self, at_least_s: float = 0.0, is_answered: bool = True) -> float:
         """Return the delay after a failure now; `at_least_s` is what the server asked for (Retry-After).
 
-        Without an answer the delays grow less, so that half of the longest is left for chance.
+        Delays without an answer are counted apart, and half of the longest of them is left to chance.
         """
         now, settings = self._clock(), self._settings
         if self._last_s is not None and now - self._last_s >= settings.healthy_after_s:
-            self._delay_s = settings.first_s
-        delay = self._delay_s
-        if not is_answered:
-            delay = min(delay, max(settings.longest_unanswered_s / 2.0, settings.first_s))
-        self._delay_s = min(delay * settings.factor, settings.longest_s)
+            self.start_over()
+        if is_answered:
+            delay = self._delay_s
+            self._delay_s = min(delay * settings.factor, settings.longest_s)
+        else:
+            delay = self._unanswered_s
+            longest_s = max(settings.longest_unanswered_s / 2.0, settings.first_s)
+            self._unanswered_s = min(delay * settings.factor, longest_s)
         wait = min(delay * (1.0 + self._random()), settings.longest_s)
         if at_least_s > 0:
             # All clients were given the same second: come back a little later, each at another moment.

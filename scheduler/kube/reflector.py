@@ -146,6 +146,9 @@ class Reflector:
                 log.info("%s: the watch expired; listing again: %s", self.kind.name, error)
                 self._restarts("expired")
                 self._resource_version = ""
+                if self._failing:  # until now: the list must not wait for that any longer
+                    self._backoff.start_over()
+                    self._recovered()
                 self._pause(0.0)
             except (ApiError, TransportError, ServerError, MalformedStreamError) as error:
                 self._failed(error)

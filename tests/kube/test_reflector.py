@@ -372,16 +372,6 @@ def test_stop_ends_a_silent_watch_at_once(server: FakeApi, transport: Transport)
     assert not reflector.is_alive
 
 
-def test_lists_soon_after_an_api_server_that_was_gone_for_long_is_back(server: FakeApi, start: Start) -> None:
-    server.script("GET", PATH, *[resets] * 12, replies(200, pod_list(pod("a"), version=5)))
-    server.script("WATCH", PATH, streams(then="hang"))
-    backoff = BackoffSettings(first_s=0.02, longest_s=600.0, longest_unanswered_s=0.1)
-    _, inbox = start(settings=replace(FAST, backoff=backoff))
-    # As where a server answers, the last of the delays would be 40 s.
-    wait_until(lambda: inbox.lists, 5.0)
-    assert inbox.lists == [["a"]]
-
-
 def test_decoding_keeps_no_page_in_memory() -> None:
     from scheduler.kube.watch_stream import ObjectReader
 

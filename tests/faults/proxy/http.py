@@ -77,8 +77,8 @@ class Fault:
     """What happens to a share of the calls that it is for; several effects may come together.
 
     Before the request goes on: `delay_s`, `answer`, `resets_before`, `hangs`. After the server has done it:
-    `answer_delay_s`, `resets_after` (of answers of these `codes` only, if any are named). To the body: `cut_after` so many bytes, `is_corrupt`. To each line of a watch:
-    `lines`, which returns what comes in its place.
+    `answer_delay_s`, `resets_after`, of answers of these `codes` only if any are named. To the body: `cut_after` so
+    many bytes, `is_corrupt`. To each line of a watch: `lines`, which returns what comes in its place.
     """
 
     on: Callable[[Call], bool] = lambda _call: True

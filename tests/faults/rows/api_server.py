@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.checker.evidence import Allowance
+from tests.faults.checker.processes import Flat
 from tests.faults.proxy.http import Call, Fault, too_many_requests
 from tests.faults.row import Row
 from tests.faults.rows import steps
@@ -144,24 +145,33 @@ def _reset(bench: Bench, fault: Fault) -> None:
 
 
 _MAY_LOSE = frozenset({1})
-_OLD = Allowance(stale_s=5.0, late_s=15.0)
+_POOL = Flat(n_descriptors=80)
+"""After an outage much is to be bound at once, and the binder opens up to 64 connections."""
+_OLD = Allowance(stale_s=5.0, late_s=15.0, flat=_POOL)
+_HALF_OPEN = Allowance(stale_s=60.0, late_s=60.0, flat=_POOL)
+_AFTER_OUTAGE = Allowance(flat=_POOL)
 
 ROWS = (
     Row(
         "F08",
         "429 with Retry-After for most requests",
         too_busy,
-        Setting(allowance=Allowance(stale_s=60.0, late_s=60.0)),
+        Setting(allowance=_HALF_OPEN),
     ),
-    Row("F09", "a blackhole before the leader", blackholed, Setting(exits=_MAY_LOSE)),
+    Row(
+        "F09",
+        "a blackhole before the leader",
+        blackholed,
+        Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE),
+    ),
     Row(
         "F09-half-open",
         "connections of the leader half-open",
         half_open,
-        Setting(allowance=Allowance(stale_s=60.0, late_s=60.0)),
+        Setting(allowance=_HALF_OPEN),
     ),
-    Row("F09-gone", "API servers gone for a minute", gone, Setting(exits=_MAY_LOSE)),
-    Row("F09-etcd", "etcd killed and started", etcd_restarted, Setting(exits=_MAY_LOSE)),
+    Row("F09-gone", "API servers gone for a minute", gone, Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE)),
+    Row("F09-etcd", "etcd killed and started", etcd_restarted, Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE)),
     Row("F09-resets", "requests reset before they arrive", reset_before, Setting(exits=_MAY_LOSE, allowance=_OLD)),
     Row("F09-lost", "answers reset", reset_after, Setting(exits=_MAY_LOSE, allowance=_OLD)),
 )
