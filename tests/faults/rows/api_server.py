@@ -148,7 +148,7 @@ _MAY_LOSE = frozenset({1})
 _POOL = Flat(n_descriptors=80)
 """After an outage much is to be bound at once, and the binder opens up to 64 connections."""
 _OLD = Allowance(stale_s=5.0, late_s=15.0, flat=_POOL)
-_HALF_OPEN = Allowance(stale_s=60.0, late_s=60.0, flat=_POOL)
+_LATE = Allowance(stale_s=60.0, late_s=60.0, flat=_POOL)
 _AFTER_OUTAGE = Allowance(flat=_POOL)
 
 ROWS = (
@@ -156,7 +156,7 @@ ROWS = (
         "F08",
         "429 with Retry-After for most requests",
         too_busy,
-        Setting(allowance=_HALF_OPEN),
+        Setting(allowance=_LATE),
     ),
     Row(
         "F09",
@@ -168,7 +168,7 @@ ROWS = (
         "F09-half-open",
         "connections of the leader half-open",
         half_open,
-        Setting(allowance=_HALF_OPEN),
+        Setting(allowance=_LATE),
     ),
     Row("F09-gone", "API servers gone for a minute", gone, Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE)),
     Row("F09-etcd", "etcd killed and started", etcd_restarted, Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 
 from tests.faults.bench.bench import Bench, Setting
@@ -15,12 +16,13 @@ from tests.support.manifests import Json
 _STOCK, _SECOND, _OURS = "default-scheduler", "second-scheduler", "vane"
 _MORE_THAN_STOCK = 0.02
 """How much more often Vane and a kube-scheduler may collide than two kube-schedulers; two standard errors are added."""
+_GAP_S, _N_GAPS = 0.005, 10
 _OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app", "uid": "00000000-0000-0000-0000-000000000001"}
 _PODS = "/api/v1/namespaces/default/pods"
 
 
 def one_room(bench: Bench) -> None:
-    """Again and again two schedulers get a Pod at the same moment, with room for one of them."""
+    """Again and again two schedulers get a Pod each, at the same moment or within 45 ms, with room for one of them."""
     n_trials = int(bench.seconds(100, 20))
     plane = bench.servers.control_plane
     for room in ("stock", "ours"):
@@ -28,9 +30,10 @@ def one_room(bench: Bench) -> None:
     n_stock = n_ours = n_chosen_again = 0
     with plane.start_kube_scheduler(_named(_STOCK)), plane.start_kube_scheduler(_named(_SECOND)):
         for i in range(n_trials):
-            n_stock += _collide(bench, f"stock-{i}", "stock", (_STOCK, _SECOND))
+            gap_s, step = _GAP_S * (i // 2 % _N_GAPS), 1 if i % 2 else -1
+            n_stock += _collide(bench, f"stock-{i}", "stock", (_STOCK, _SECOND)[::step], gap_s)
             steps.delete(bench, _of_trial(bench, f"stock-{i}"))
-            has_collided = _collide(bench, f"ours-{i}", "ours", (_STOCK, _OURS))
+            has_collided = _collide(bench, f"ours-{i}", "ours", (_STOCK, _OURS)[::step], gap_s)
             n_ours += has_collided
             n_chosen_again += has_collided and _is_chosen_again(bench, f"ours-{i}")
             steps.delete(bench, _of_trial(bench, f"ours-{i}"))
@@ -47,9 +50,13 @@ def _named(scheduler: str) -> Json:
     return {"profiles": [{"schedulerName": scheduler}]}
 
 
-def _collide(bench: Bench, trial: str, room: str, schedulers: Sequence[str]) -> bool:
+def _collide(bench: Bench, trial: str, room: str, schedulers: Sequence[str], gap_s: float) -> bool:
     """Give each scheduler a Pod that fills the room, and return whether more than one came into it."""
-    bench.api.create_pods(_pod(f"{trial}-{scheduler}", room, scheduler) for scheduler in schedulers)
+    pods = [_pod(f"{trial}-{scheduler}", room, scheduler) for scheduler in schedulers]
+    if gap_s:
+        bench.api.create_pods(pods[:1])
+        time.sleep(gap_s)
+    bench.api.create_pods(pods[1:] if gap_s else pods)
 
     def decided() -> list[Json]:
         pods = _of(bench, trial)
