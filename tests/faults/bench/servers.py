@@ -150,7 +150,7 @@ class Servers:
         for i, name in enumerate(NODES):
             self.exporter.set_cpu(name, 0.1 + 0.02 * i)
         scrapes = [self.exporter.scrape_config()]
-        self.prometheus = PrometheusServer(programs, folder / "prometheus", scrapes, scrape_interval="500ms")
+        self.prometheus = PrometheusServer(programs, folder / "prometheus", scrapes, scrape_interval="1s")
         self.prometheus_proxy = FaultProxy(self.prometheus.url)
 
     def start(self) -> None:
