@@ -6,6 +6,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from tests.faults.bench.bench import Bench, Setting
@@ -128,6 +129,8 @@ def _n_shared(by_replica: Counter[tuple[str, str]]) -> int:
 _LOST = frozenset({1})
 _KILLED = frozenset({1, -signal.SIGKILL})
 _LOOPED = Setting(n_replicas=3, flags=_SHORT_LEASE, exits=_KILLED)
+_FROZEN = replace(_LOOPED, allowance=Allowance(stale_s=_SHORT_LEASE_S + 2.0, late_s=10.0))
+"""A process that was frozen for less than its term goes on with what it had under way."""
 _BOTH_LEAD = Setting(
     flags=("--leader-elect=false",), is_elected=False, allowance=Allowance(has_many_leaders=True, stale_s=1.0)
 )
@@ -139,10 +142,10 @@ ROWS = (
     Row("F10-deciding", "its binder goes on alone", partial(stopped, roles=("deciding",)), Setting(exits=_LOST)),
     Row("F10-kills", "leaders killed in a loop", killed, _LOOPED),
     Row("F10-terms", "leaders told to end in a loop", told_to_end, Setting(n_replicas=3, exits=frozenset({0}))),
-    Row("F10-freezes", "whole leaders frozen in a loop", frozen, _LOOPED),
-    Row("F10-freezes-deciding", "deciding processes frozen in a loop", partial(frozen, roles=("deciding",)), _LOOPED),
-    Row("F10-freezes-binder", "binder processes frozen in a loop", partial(frozen, roles=("binder",)), _LOOPED),
-    Row("F10-freezes-refresher", "refreshers frozen in a loop", partial(frozen, roles=("refresher",)), _LOOPED),
+    Row("F10-freezes", "whole leaders frozen in a loop", frozen, _FROZEN),
+    Row("F10-freezes-deciding", "deciding processes frozen in a loop", partial(frozen, roles=("deciding",)), _FROZEN),
+    Row("F10-freezes-binder", "binder processes frozen in a loop", partial(frozen, roles=("binder",)), _FROZEN),
+    Row("F10-freezes-refresher", "refreshers frozen in a loop", partial(frozen, roles=("refresher",)), _FROZEN),
     Row(
         "F26", "SIGTERM with binds in flight", ended, Setting(exits=frozenset({0}), allowance=Allowance(network_s=1.0))
     ),

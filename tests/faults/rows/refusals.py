@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from tests.e2e.world import CPU_EXPR, INTERVAL_S
+from tests.e2e.world import INTERVAL_S, replace_file
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.bench.churn import GATE_SERIES, GATED
 from tests.faults.bench.servers import NODES
@@ -24,6 +24,14 @@ _MAX_SLOWER = 2.0
 _MAX_SPREAD = 2
 _FRESH_PER_S = 5.0
 _QUERY = f"max by (instance) ({GATE_SERIES})"
+_PREFER_UNLOADED = f"""\
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  load: {{expr: {_QUERY}, by: node, interval: 1s, max_age: 10s, range: [0, 1]}}
+rules:
+  - {{name: prefer-unloaded-nodes, signal: load, score: {{best: 0, worst: 1}}, weight: 3}}
+"""
 
 
 def signal_falls(bench: Bench) -> None:
@@ -106,25 +114,18 @@ def herd(bench: Bench) -> None:
     """Equal Pods come at once to nodes that are equally loaded: they must not all go to one."""
     bench.churn.pause()
     steps.delete(bench, [pod["metadata"]["name"] for pod in bench.pods()])
-    exporter = bench.servers.exporter
-    for name in NODES:
-        exporter.set_cpu(name, 0.2)
-    bench.until(lambda: _is_equal(bench), 30.0, "the equal load in Prometheus")
-    bench.last(2 * INTERVAL_S)
-    names = [f"equal-{i}" for i in range(10 * len(NODES))]
-    steps.create(bench, names, cpu="10m", memory="16Mi")
-    steps.wait_placed(bench, names)
+    replace_file(bench.rule_file, _PREFER_UNLOADED)
+    with _gate_mended(bench):
+        _set_gate(bench, 0.2, NODES)
+        bench.until(lambda: '"load"' in bench.leader().vane.page("signals"), 20.0, "the rule that prefers nodes")
+        bench.last(2 * INTERVAL_S)
+        names = [f"equal-{i}" for i in range(10 * len(NODES))]
+        steps.create(bench, names, cpu="10m", memory="16Mi")
+        steps.wait_placed(bench, names)
     placements = bench.api.placements("default")
     n_of = Counter(placements[name] for name in names)
-    for i, name in enumerate(NODES):
-        exporter.set_cpu(name, 0.1 + 0.02 * i)
     bench.figure("Pods", len(names))
     bench.figure("most less fewest Pods of a node", max(n_of.values()) - min(n_of[name] for name in NODES), _MAX_SPREAD)
-
-
-def _is_equal(bench: Bench) -> bool:
-    values = bench.servers.prometheus.values(CPU_EXPR)
-    return len(values) == len(NODES) and all(abs(value - 0.2) < 0.005 for value in values.values())
 
 
 @contextlib.contextmanager
