@@ -75,16 +75,21 @@ def killed(bench: Bench) -> None:
     steps.tell_take_overs(bench, took_s, _SHORT_LEASE_S + _AFTER_KILL_S)
 
 
-def frozen(bench: Bench, roles: Sequence[str] = ()) -> None:
+def frozen(bench: Bench, roles: Sequence[str] = (), is_end: bool = True) -> None:
     """Processes of one leader after the other stop for longer than its lease, and go on as if nothing were."""
-    for _ in range(int(bench.seconds(30, 2))):
+    n_times = int(bench.seconds(30, 2))
+    for _ in range(n_times):
         leader = steps.wait_standby(bench)
+        identity = leader.vane.identity
         leader.signal(signal.SIGSTOP, *roles)
         bench.last(_SHORT_LEASE_S + 0.5)
         leader.signal(signal.SIGCONT, *roles)
-        bench.last(0.5)
+        if is_end:
+            steps.wait_ended(bench, identity)
     bench.measure_recovery()
-    bench.figure("processes that ended", len(bench.replicas.ended))
+    n_ended = len(bench.replicas.ended)
+    bench.figure("times frozen", n_times)
+    bench.figure("replicas that ended", n_ended, at_most=None if is_end else 0)
 
 
 def stopped(bench: Bench, roles: Sequence[str] = ()) -> None:
@@ -145,7 +150,12 @@ ROWS = (
     Row("F10-freezes", "whole leaders frozen in a loop", frozen, _FROZEN),
     Row("F10-freezes-deciding", "deciding processes frozen in a loop", partial(frozen, roles=("deciding",)), _FROZEN),
     Row("F10-freezes-binder", "binder processes frozen in a loop", partial(frozen, roles=("binder",)), _FROZEN),
-    Row("F10-freezes-refresher", "refreshers frozen in a loop", partial(frozen, roles=("refresher",)), _FROZEN),
+    Row(
+        "F10-freezes-refresher",
+        "refreshers frozen in a loop",
+        partial(frozen, roles=("refresher",), is_end=False),
+        _FROZEN,
+    ),
     Row(
         "F26", "SIGTERM with binds in flight", ended, Setting(exits=frozenset({0}), allowance=Allowance(network_s=1.0))
     ),
