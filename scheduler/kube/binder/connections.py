@@ -19,9 +19,10 @@ from scheduler.kube.endpoint import CONNECT_TIMEOUT_S, Endpoint, socket_options
 from scheduler.tls import ClientTls
 
 MAX_CONNECTIONS = 64
-IDLE_S = 60.0
+IDLE_S = 30.0
 """A connection that lay idle for longer is not used again: the API server closes it after 90 s, a load balancer maybe
-without a word."""
+without a word. What was under way to a peer that has vanished fails after 30 s; its next try is on a new connection.
+"""
 
 
 def fenced_socket(address: Sequence[Any]) -> socket.socket:

@@ -28,7 +28,7 @@ def one_room(bench: Bench) -> None:
     for room in ("stock", "ours"):
         steps.create_room(bench, room, cpu="1")
     n_stock = n_ours = n_chosen_again = 0
-    with plane.start_kube_scheduler(_named(_STOCK)), plane.start_kube_scheduler(_named(_SECOND)):
+    with plane.start_kube_scheduler(_named(bench, _STOCK)), plane.start_kube_scheduler(_named(bench, _SECOND)):
         for i in range(n_trials):
             gap_s, step = _GAP_S * (i // 2 % _N_GAPS), 1 if i % 2 else -1
             n_stock += _collide(bench, f"stock-{i}", "stock", (_STOCK, _SECOND)[::step], gap_s)
@@ -46,8 +46,14 @@ def one_room(bench: Bench) -> None:
     bench.measure_recovery()
 
 
-def _named(scheduler: str) -> Json:
-    return {"profiles": [{"schedulerName": scheduler}]}
+def _named(bench: Bench, scheduler: str) -> Json:
+    """Return the configuration of a kube-scheduler that asks through the same proxies as Vane."""
+    servers = bench.servers
+    path = servers.write_kubeconfig(
+        bench.folder / f"{scheduler}.kubeconfig", servers.front.port, token=servers.control_plane.token()
+    )
+    client = {"kubeconfig": str(path), "contentType": "application/json", "acceptContentTypes": "application/json"}
+    return {"profiles": [{"schedulerName": scheduler}], "clientConnection": client}
 
 
 def _collide(bench: Bench, trial: str, room: str, schedulers: Sequence[str], gap_s: float) -> bool:

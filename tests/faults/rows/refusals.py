@@ -92,11 +92,11 @@ def wave(bench: Bench) -> None:
         with _creating(bench, "during", _FRESH_PER_S, during):
             _set_gate(bench, 0.0, NODES[:1])
             bench.last(bench.seconds(20.0, 5.0))
-            _set_gate(bench, 0.0, NODES)
-            steps.wait_placed(bench, held, 90.0)
         steps.wait_placed(bench, during)
+        _set_gate(bench, 0.0, NODES)
+        steps.wait_placed(bench, held, 90.0)
     bench.last(1.0)
-    since = [one for one in bench.asked() if one.at_s >= begun_s and one.user == "vane"]
+    since = [one for one in bench.asked() if one.at_s >= begun_s and one.name.startswith("held-")]
     asked = {key: [one.at_s for one in since if (one.verb, one.resource) == key] for key in (_BINDS, _TEXTS)}
     p99_before, p99_during = (float(np.quantile(steps.waited_s(bench, names), 0.99)) for names in (before, during))
     bench.figure("Pods that waited", n_held)

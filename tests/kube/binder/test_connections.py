@@ -12,12 +12,17 @@ import pytest
 
 from scheduler.kube.binder.connections import IDLE_S, ConnectionPool
 from scheduler.kube.binder.response import BrokenError, Response, ResponseReader
-from scheduler.kube.endpoint import Endpoint
+from scheduler.kube.endpoint import Endpoint, socket_options
 from scheduler.tls import ClientTls, TlsFiles
 from tests.support import pki
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 REQUEST = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+def test_what_a_vanished_peer_left_unanswered_is_not_sent_again_over_another_of_its_connections() -> None:
+    lost_after_s = dict((option, value) for _, option, value in socket_options())[socket.TCP_USER_TIMEOUT] / 1000
+    assert lost_after_s >= IDLE_S
 
 
 @pytest.mark.parametrize(
