@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 
 from tests.faults.bench.bench import Bench, Setting
@@ -16,24 +15,22 @@ from tests.support.manifests import Json
 _STOCK, _SECOND, _OURS = "default-scheduler", "second-scheduler", "vane"
 _MORE_THAN_STOCK = 0.02
 """How much more often Vane and a kube-scheduler may collide than two kube-schedulers; two standard errors are added."""
-_GAP_S, _N_GAPS = 0.005, 10
 _OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "app", "uid": "00000000-0000-0000-0000-000000000001"}
 _PODS = "/api/v1/namespaces/default/pods"
 
 
 def one_room(bench: Bench) -> None:
-    """Again and again two schedulers get a Pod each, at the same moment or within 45 ms, with room for one of them."""
+    """Again and again two schedulers get a Pod at the same moment, with room for one of them."""
     n_trials = int(bench.seconds(100, 20))
     plane = bench.servers.control_plane
     for room in ("stock", "ours"):
         steps.create_room(bench, room, cpu="1")
     n_stock = n_ours = n_chosen_again = 0
-    with plane.start_kube_scheduler(_named(bench, _STOCK)), plane.start_kube_scheduler(_named(bench, _SECOND)):
+    with plane.start_kube_scheduler(_named(_STOCK)), plane.start_kube_scheduler(_named(_SECOND)):
         for i in range(n_trials):
-            gap_s, step = _GAP_S * (i // 2 % _N_GAPS), 1 if i % 2 else -1
-            n_stock += _collide(bench, f"stock-{i}", "stock", (_STOCK, _SECOND)[::step], gap_s)
+            n_stock += _collide(bench, f"stock-{i}", "stock", (_STOCK, _SECOND))
             steps.delete(bench, _of_trial(bench, f"stock-{i}"))
-            has_collided = _collide(bench, f"ours-{i}", "ours", (_STOCK, _OURS)[::step], gap_s)
+            has_collided = _collide(bench, f"ours-{i}", "ours", (_STOCK, _OURS))
             n_ours += has_collided
             n_chosen_again += has_collided and _is_chosen_again(bench, f"ours-{i}")
             steps.delete(bench, _of_trial(bench, f"ours-{i}"))
@@ -46,23 +43,13 @@ def one_room(bench: Bench) -> None:
     bench.measure_recovery()
 
 
-def _named(bench: Bench, scheduler: str) -> Json:
-    """Return the configuration of a kube-scheduler that asks through the same proxies as Vane."""
-    servers = bench.servers
-    path = servers.write_kubeconfig(
-        bench.folder / f"{scheduler}.kubeconfig", servers.front.port, token=servers.control_plane.token()
-    )
-    client = {"kubeconfig": str(path), "contentType": "application/json", "acceptContentTypes": "application/json"}
-    return {"profiles": [{"schedulerName": scheduler}], "clientConnection": client}
+def _named(scheduler: str) -> Json:
+    return {"profiles": [{"schedulerName": scheduler}]}
 
 
-def _collide(bench: Bench, trial: str, room: str, schedulers: Sequence[str], gap_s: float) -> bool:
+def _collide(bench: Bench, trial: str, room: str, schedulers: Sequence[str]) -> bool:
     """Give each scheduler a Pod that fills the room, and return whether more than one came into it."""
-    pods = [_pod(f"{trial}-{scheduler}", room, scheduler) for scheduler in schedulers]
-    if gap_s:
-        bench.api.create_pods(pods[:1])
-        time.sleep(gap_s)
-    bench.api.create_pods(pods[1:] if gap_s else pods)
+    bench.api.create_pods(_pod(f"{trial}-{scheduler}", room, scheduler) for scheduler in schedulers)
 
     def decided() -> list[Json]:
         pods = _of(bench, trial)
