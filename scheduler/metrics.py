@@ -219,7 +219,7 @@ class Metrics:
             "vane_unreadable_objects", "Objects that cannot be read, by kind.", "kind"
         )
         self.bad_objects = self._counter(
-            "vane_bad_objects_total", "Objects not taken as is: schema, quantity, time, fault.", "kind", "reason"
+            "vane_bad_objects_total", "Objects not taken as is: schema, quantity, time, size, fault.", "kind", "reason"
         )
         self.bind_conflicts = self._counter(
             "vane_bind_conflicts_total",

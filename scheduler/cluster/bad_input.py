@@ -22,6 +22,7 @@ class BadReason(enum.StrEnum):
     SCHEMA = "schema"
     QUANTITY = "quantity"
     TIME = "time"
+    SIZE = "size"
     FAULT = "fault"
 
 

@@ -22,9 +22,11 @@ from scheduler.model.catalog import CatalogObject
 from scheduler.model.identity import NodeChanges, NodeIdentity, NodeNames
 from scheduler.model.objects import Node, Pod
 from scheduler.model.pods import PodInfo
+from scheduler.model.selector_sizes import affinity_size
 from scheduler.model.signals import SignalTable
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.state import ClusterState, PodListener
+from scheduler.model.unsupported import is_vast
 
 _log = logging.getLogger(__name__)
 
@@ -226,6 +228,11 @@ class Cache:
         if pod.unread_times:
             text = f"counts without what is no time: {', '.join(pod.unread_times)}"
             self.bad_input.note("Pod", pod.key, BadReason.TIME, text)
+        size = affinity_size(pod.pod)
+        if is_vast(size):
+            found = f"got {size.n_terms:,} terms with {size.n_words:,} labels, requirements, values and namespaces"
+            text = f"counts without its terms about other Pods: spec.affinity: {found}"
+            self.bad_input.note("Pod", pod.key, BadReason.SIZE, text)
 
     def _put(self, pod: PodInfo, node_name: str, *, is_assumed: bool = False, problem: str = "") -> None:
         problem = problem or pod.usage.problem

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
 
 from scheduler.framework.index import Index
+from scheduler.framework.pod_groups import (
+    Group,
+    Likeness,
+    Place,
+    PodGroups,
+    likeness_of,
+    places_of_group,
+    places_of_match,
+)
+from scheduler.framework.pod_match import PodMatch, Work
 from scheduler.model.arrays import IntArray, read_only
 from scheduler.model.pods import PodInfo
-from scheduler.model.selectors import Selector
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -19,46 +27,7 @@ _V = TypeVar("_V")
 _CAPACITY = 256
 """Matches kept, least recently asked for forgotten: 8 bytes for each node, so 10 MB at 5,000 nodes."""
 
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """Pods of some namespaces (None: of all) whose labels match."""
-
-    namespaces: frozenset[str] | None
-    selector: Selector
-
-    def holds(self, pod: PodInfo) -> bool:
-        return (self.namespaces is None or pod.namespace in self.namespaces) and self.selector.matches(pod.labels)
-
-
-@dataclass(frozen=True, slots=True)
-class PodMatch:
-    """Pods for which all clauses hold.
-
-    `is_alive` leaves out those that are being deleted, `below` those whose priority is not lower.
-    """
-
-    clauses: tuple[Clause, ...]
-    is_alive: bool = False
-    below: int | None = None
-
-    def holds(self, pod: PodInfo) -> bool:
-        if self.is_alive and pod.pod.metadata.deletion_timestamp is not None:
-            return False
-        if self.below is not None and pod.priority >= self.below:
-            return False
-        return all(clause.holds(pod) for clause in self.clauses)
-
-
-class _Group:
-    """Placed Pods that every PodMatch must treat alike, and the columns that count them."""
-
-    __slots__ = ("columns", "rows", "sample")
-
-    def __init__(self, sample: PodInfo) -> None:
-        self.sample = sample
-        self.rows: dict[int, int] = {}
-        self.columns: dict[PodMatch, _Column] = {}
+_ONE = np.ones((1, 1), dtype=np.int64)
 
 
 class _Column:
@@ -66,8 +35,8 @@ class _Column:
 
     __slots__ = ("counts", "version")
 
-    def __init__(self) -> None:
-        self.counts: IntArray = np.zeros(0, dtype=np.int64)
+    def __init__(self, counts: IntArray) -> None:
+        self.counts = counts
         self.version = object()
 
     def add(self, row: int, n: int) -> None:
@@ -82,47 +51,39 @@ class _Column:
             self.counts = wider
 
 
-_Likeness = tuple[str, frozenset[tuple[str, str]], bool, int]
-_Place = tuple[str | None, tuple[str, str] | None]
-"""Where to look for one another: a namespace (None: any) and a label with its value (None: whatever the labels)."""
-
-
 class MatchingPods(Index):
     """A column of counts for each match asked for.
 
     Pods of one namespace and priority with the same labels are one group, for which each match is decided once: a Pod
     of a known group that comes or goes costs one addition per column that counts it. The first question about a match
-    looks at the groups that have one of its labels, later ones at nothing.
+    looks at the groups that have one of its labels, later ones at nothing. Matches of Pods that ask for a great many
+    are not kept: they are added up by group.
     """
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self._capacity = capacity
-        self._groups: dict[_Likeness, _Group] = {}
-        self._groups_at: dict[_Place, dict[_Likeness, _Group]] = {}
+        self._groups = PodGroups()
         self._columns: dict[PodMatch, _Column] = {}
-        self._columns_at: dict[_Place, dict[PodMatch, _Column]] = {}
+        self._columns_at: dict[Place, dict[PodMatch, _Column]] = {}
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
-        likeness = _likeness(pod)
+        likeness = likeness_of(pod)
         group = self._groups.get(likeness)
         if group is None:
             group = self._found(likeness, pod)
-        group.rows[row] = group.rows.get(row, 0) + 1
+        self._groups.counts.add(group.number, row)
         for column in group.columns.values():
             column.add(row, 1)
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
-        likeness = _likeness(pod)
-        group = self._groups[likeness]
-        group.rows[row] -= 1
-        if not group.rows[row]:
-            del group.rows[row]
+        likeness = likeness_of(pod)
+        group = self._groups.get(likeness)
+        if group is None:
+            raise KeyError(likeness)
         for column in group.columns.values():
             column.add(row, -1)
-        if not group.rows:
-            del self._groups[likeness]
-            for place in _places_of_group(likeness):
-                _take_out(self._groups_at, place, likeness)
+        if self._groups.counts.remove(group.number, row):
+            self._groups.remove(likeness)
 
     def on_rows(self, match: PodMatch, n_rows: int) -> IntArray:
         """Return int64 (n_rows,): the Pods on each row that match. Not to be kept: it changes as Pods come and go."""
@@ -134,6 +95,16 @@ class MatchingPods(Index):
         """Return an object that is another one whenever a Pod that matches has come or gone."""
         return self._asked(match).version
 
+    def added_up(self, wanted: Sequence[tuple[int, PodMatch, int]], n_sums: int, work: Work) -> GroupSums:
+        """Add up matches without keeping them; UnsupportedPodError where that takes more than `work`.
+
+        Parameters
+        ----------
+        wanted
+            Which of the sums, below `n_sums`, a match adds to, and its weight.
+        """
+        return GroupSums(self._groups, wanted, n_sums, work)
+
     def _asked(self, match: PodMatch) -> _Column:
         column = self._columns.pop(match, None)
         if column is None:
@@ -143,11 +114,10 @@ class MatchingPods(Index):
             self._forget(next(iter(self._columns)))
         return column
 
-    def _found(self, likeness: _Likeness, sample: PodInfo) -> _Group:
+    def _found(self, likeness: Likeness, sample: PodInfo) -> Group:
         """Return a new group, with the columns that count it."""
-        group = self._groups[likeness] = _Group(sample)
-        for place in _places_of_group(likeness):
-            self._groups_at.setdefault(place, {})[likeness] = group
+        group = self._groups.found(likeness, sample)
+        for place in places_of_group(likeness):
             for match, column in self._columns_at.get(place, {}).items():
                 if match.holds(sample):
                     group.columns[match] = column
@@ -155,50 +125,74 @@ class MatchingPods(Index):
 
     def _learned(self, match: PodMatch) -> _Column:
         """Return a new column, with the Pods that are there."""
-        column = _Column()
-        for place in _places_of_match(match):
+        numbers = self._groups.matching(match)
+        counts = self._groups.counts.summed(numbers, np.broadcast_to(_ONE, (1, len(numbers))), 0)[0]
+        column = _Column(counts)
+        for place in places_of_match(match):
             self._columns_at.setdefault(place, {})[match] = column
-            for group in self._groups_at.get(place, {}).values():
-                if match.holds(group.sample):
-                    group.columns[match] = column
-                    for row, n in group.rows.items():
-                        column.add(row, n)
+        for group in self._groups.among(numbers):
+            group.columns[match] = column
         return column
 
     def _forget(self, match: PodMatch) -> None:
         del self._columns[match]
-        for place in _places_of_match(match):
+        for place in places_of_match(match):
             _take_out(self._columns_at, place, match)
-            for group in self._groups_at.get(place, {}).values():
-                group.columns.pop(match, None)
+        for group in self._groups.among(self._groups.matching(match)):
+            del group.columns[match]
 
 
-def _likeness(pod: PodInfo) -> _Likeness:
-    """Return all that a PodMatch may ask about a Pod."""
-    is_leaving = pod.pod.metadata.deletion_timestamp is not None
-    return pod.namespace, frozenset(pod.labels.items()), is_leaving, pod.priority
+class GroupSums:
+    """Matches of one Pod added up by group: how many match, and the sum of their weights; int64 (n_sums, n_numbers).
+
+    It stands for the Pods that were placed when it was made.
+    """
+
+    def __init__(self, groups: PodGroups, wanted: Sequence[tuple[int, PodMatch, int]], n_sums: int, work: Work) -> None:
+        self._groups = groups
+        self._wanted = wanted
+        self._n_founded = groups.n_founded
+        self._n: IntArray = np.zeros((n_sums, groups.n_numbers), dtype=np.int64)
+        self._weights = np.zeros_like(self._n)
+        self._strangers: dict[Likeness, list[int]] = {}
+        for at, match, weight in wanted:
+            chosen = groups.selecting(match, work)
+            if chosen.dtype == np.bool_:
+                self._n[at] += chosen
+                self._weights[at] += chosen * np.int64(weight)
+            else:
+                self._n[at, chosen] += 1
+                self._weights[at, chosen] += weight
+
+    def on_rows(self, n_rows: int) -> tuple[IntArray, IntArray]:
+        """Return int64 (n_sums, n_rows) twice: how many matches there are on each row, and their weights."""
+        both = self._on_rows(np.concatenate((self._n, self._weights)), n_rows)
+        return both[: len(self._n)], both[len(self._n) :]
+
+    def below(self, priority: int, n_rows: int) -> IntArray:
+        """Return int64 (n_sums, n_rows): how many matches there are among Pods of lower priority."""
+        return self._on_rows(self._n * self._groups.are_below(priority)[: self._n.shape[1]], n_rows)
+
+    def held_by(self, pod: PodInfo) -> list[int]:
+        """Return (n_sums,): how many matches hold for a Pod, placed or not."""
+        likeness = likeness_of(pod)
+        group = self._groups.get(likeness) if self._groups.n_founded == self._n_founded else None
+        if group is not None:
+            held: list[int] = self._n[:, group.number].tolist()
+            return held
+        known = self._strangers.get(likeness)
+        if known is None:
+            known = self._strangers[likeness] = [0] * len(self._n)
+            for at, match, _ in self._wanted:
+                known[at] += match.holds(pod)
+        return known
+
+    def _on_rows(self, amounts: IntArray, n_rows: int) -> IntArray:
+        numbers = np.flatnonzero(amounts.any(axis=0))
+        return self._groups.counts.summed(numbers, amounts[:, numbers], n_rows)[:, :n_rows]
 
 
-def _places_of_group(likeness: _Likeness) -> Iterator[_Place]:
-    namespace, labels, *_ = likeness
-    for here in (namespace, None):
-        yield here, None
-        for label in labels:
-            yield here, label
-
-
-def _places_of_match(match: PodMatch) -> list[_Place]:
-    """Return the places where to look for all groups that can match; each of them is at one of these at most."""
-    named = [clause.namespaces for clause in match.clauses if clause.namespaces is not None]
-    namespaces: Sequence[str | None] = sorted(frozenset.intersection(*named)) if named else (None,)
-    wanted = [term for clause in match.clauses for term in clause.selector.terms if term.operator == "In"]
-    if not wanted:
-        return [(namespace, None) for namespace in namespaces]
-    narrowest = min(wanted, key=lambda term: len(term.values))
-    return [(namespace, (narrowest.key, value)) for namespace in namespaces for value in narrowest.values]
-
-
-def _take_out(places: dict[_Place, dict[_K, _V]], place: _Place, key: _K) -> None:
+def _take_out(places: dict[Place, dict[_K, _V]], place: Place, key: _K) -> None:
     here = places[place]
     del here[key]
     if not here:

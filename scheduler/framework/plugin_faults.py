@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar, TypeVarTuple
 
-from scheduler.errors import PluginError
+from scheduler.errors import PluginError, UnsupportedPodError
 from scheduler.framework.plugin import Plugin
 from scheduler.framework.status import Code, Status
 
@@ -21,14 +21,17 @@ _LONGEST = 100
 
 
 def plugin_call(point: str) -> Callable[[Callable[[P, *A], R]], Callable[[P, *A], R]]:
-    """Make what a function raises a fault of the plugin that is its first argument: it fails this attempt only."""
+    """Make what a function raises a fault of the plugin that is its first argument: it fails this attempt only.
+
+    Whatever the plugin, UnsupportedPodError is no fault of it.
+    """
 
     def guarded(function: Callable[[P, *A], R]) -> Callable[[P, *A], R]:
         @functools.wraps(function)
         def called(plugin: P, *args: *A) -> R:
             try:
                 return function(plugin, *args)
-            except PluginError:
+            except (PluginError, UnsupportedPodError):
                 raise
             except Exception as error:
                 raise raised(plugin, point, error) from error

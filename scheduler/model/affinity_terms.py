@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 from scheduler.errors import InvalidObjectError
 from scheduler.model.objects import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
+from scheduler.model.selector_sizes import affinity_size
 from scheduler.model.selectors import Selector, joined, selector_fault, selector_of
+from scheduler.model.unsupported import is_vast
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,14 @@ class PodTerms:
     """All terms of a Pod. A list with one term that cannot be read is empty, and `faults` has its name and why.
 
     Names are kube-scheduler's: requiredAffinityTerms, requiredAntiAffinityTerms and the same with `preferred`.
+    `are_few` where they are as few as nearly every Pod has.
     """
 
     required: tuple[AffinityTerm, ...] = ()
     required_anti: tuple[AffinityTerm, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
     faults: Mapping[str, str] = field(default_factory=dict)
+    are_few: bool = True
 
     @property
     def problem(self) -> str:
@@ -64,9 +68,15 @@ _NO_TERMS = PodTerms()
 
 
 def terms_of(pod: Pod) -> PodTerms:
-    """Return the terms of a Pod; what cannot be read is reported, never raised."""
+    """Return the terms of a Pod; what cannot be read is reported, never raised.
+
+    None of a Pod that has more than can be read: to be placed by Vane it is refused (see `unsupported`).
+    """
     affinity = pod.spec.affinity
     if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
+        return _NO_TERMS
+    size = affinity_size(pod)
+    if is_vast(size):
         return _NO_TERMS
     near, far = affinity.pod_affinity or _NOBODY, affinity.pod_anti_affinity or _NOBODY
     faults: dict[str, str] = {}
@@ -76,6 +86,7 @@ def terms_of(pod: Pod) -> PodTerms:
         _weighted("preferredAffinityTerms", near.preferred, pod, faults, 1)
         + _weighted("preferredAntiAffinityTerms", far.preferred, pod, faults, -1),
         faults,
+        size.is_small,
     )
 
 

@@ -9,7 +9,7 @@ Source: k8s.io/component-helpers scheduling/corev1/nodeaffinity and apimachinery
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -182,6 +182,14 @@ class LabelColumns:
         """Return int32 (capacity,) of `key`, ABSENT where a node lacks it; None where no node ever had it."""
         column = self._columns.get(key)
         return None if column is None else column.codes
+
+    @property
+    def n_keys(self) -> int:
+        return len(self._columns)
+
+    def keys(self) -> Iterable[str]:
+        """Return the keys that any node ever had."""
+        return self._columns.keys()
 
     def values(self, key: str) -> Mapping[str, int]:
         """Return value -> code of `key`, in order of code."""

@@ -14,6 +14,7 @@ from scheduler.model.affinity_terms import PodTerms, terms_of
 from scheduler.model.hashes import hash64, lot_of
 from scheduler.model.objects import Container, ContainerPort, Pod, PodSpec, PodStatus
 from scheduler.model.requests import Amounts, Usage, placed_usage, pod_requests, scored_requests, usage_status
+from scheduler.model.selector_sizes import spread_size
 from scheduler.model.structs import Labels
 from scheduler.model.unsupported import unsupported
 
@@ -145,6 +146,11 @@ class PodInfo:
         return terms_of(self.pod)
 
     @cached_property
+    def spreads_by_few(self) -> bool:
+        """Whether it has as few topology spread constraints as nearly every Pod has."""
+        return spread_size(self.pod).is_small
+
+    @cached_property
     def unsupported(self) -> tuple[str, ...]:
         """`path: reason` of everything that it needs and Vane does not have, empty for most Pods."""
         return unsupported(self.pod)
@@ -163,7 +169,15 @@ class PodInfo:
         return hash64(_encoder.encode(fields).decode())
 
 
-_FROM_SPEC = ("requests", "requested_resources", "scored_requests", "host_ports", "affinity_terms", "unsupported")
+_FROM_SPEC = (
+    "requests",
+    "requested_resources",
+    "scored_requests",
+    "host_ports",
+    "affinity_terms",
+    "spreads_by_few",
+    "unsupported",
+)
 _FROM_STATUS = ("usage",)
 
 

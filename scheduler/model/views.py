@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -59,6 +59,19 @@ class NodeView:
         """Return int32 (n_rows,) value codes of a label, -1 where absent; None where no node ever had it."""
         codes = self._table.labels.codes(key)
         return None if codes is None else read_only(codes[: self.n_rows])
+
+    @property
+    def n_label_keys(self) -> int:
+        """How many label keys any node ever had; never less than before."""
+        return self._table.labels.n_keys
+
+    def label_keys(self) -> Iterable[str]:
+        """Return the label keys that any node ever had."""
+        return self._table.labels.keys()
+
+    def has_label_key(self, key: str) -> bool:
+        """Return whether any node ever had a label."""
+        return self._table.labels.codes(key) is not None
 
     def label_values(self, key: str) -> Mapping[str, int]:
         """Return value -> code of a label."""

@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 
 from scheduler.framework.events import EVERYONE, Action, ClusterEvent, Resource
-from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
+from scheduler.framework.matching_pods import MatchingPods
+from scheduler.framework.pod_match import Clause, PodMatch
 from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.history import CountedPods, Departed, PlacementHistory

@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from scheduler.framework.events import ClusterEvent, Resource
-from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
+from scheduler.framework.matching_pods import MatchingPods
+from scheduler.framework.pod_match import Clause, PodMatch
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.keyed import KeyedColumn
 from scheduler.model.memo import Memo

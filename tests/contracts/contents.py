@@ -11,9 +11,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from scheduler.framework.pod_groups import PodGroups
 from scheduler.framework.usage_by_priority import RequestedByRow
 from scheduler.model.pods import PodInfo
 from scheduler.model.state import ClusterState
+from scheduler.plugins.inter_pod_affinity.carried_terms import Answer
+from scheduler.plugins.inter_pod_affinity.term_table import TermTable
 from scheduler.rules.compiled import CompiledRules
 from scheduler.rules.pending_load import PodTimes
 
@@ -141,8 +144,8 @@ class _Reader:
         return self._follows and isinstance(value, np.ndarray) and not value.any()
 
     def _within(self, value: Any) -> Any:
-        if isinstance(value, PodTimes):
-            # In which slot a Pod stands says nothing.
+        if isinstance(value, PodTimes | PodGroups | TermTable | Answer):
+            # In which slot a Pod, group or term stands says nothing, nor do columns of nothing.
             return self._within(value.entries())
         if isinstance(value, RequestedByRow):
             # Whether it is kept as a dict or as a column depends on how much there was.

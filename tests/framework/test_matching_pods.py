@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
+from scheduler.framework.matching_pods import MatchingPods
+from scheduler.framework.pod_match import Clause, PodMatch
 from scheduler.model.pods import PodInfo
 from scheduler.model.selectors import EVERYTHING, NOTHING, Selector, SelectorTerm, selector_of_set
 from tests.builders import make_pod, pod_of

@@ -164,6 +164,37 @@ def pod(name: str, node: str = "", **spec: Any) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"nodeName": node, "schedulerName": "vane", **spec}}
 
 
+def differing_term(number: int, key: str = "zone") -> dict[str, Any]:
+    """Return a term about nearly every Pod, like no other one."""
+    wanted = [{"key": "id", "operator": "NotIn", "values": [f"p{number}"]}]
+    return {"topologyKey": key, "labelSelector": {"matchExpressions": wanted}, "namespaceSelector": {}}
+
+
+def near_others(n: int) -> dict[str, Any]:
+    """Return a Pod's spec with so many soft terms."""
+    weighted = [{"weight": 1 + i % 100, "podAffinityTerm": differing_term(i)} for i in range(n)]
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": weighted}}}
+
+
+def away_from_others(n: int) -> dict[str, Any]:
+    """Return a Pod's spec with so many terms that keep others away, each from the nodes with another label."""
+    required = [differing_term(i, f"nowhere-{i}") for i in range(n)]
+    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def spread(n: int) -> dict[str, Any]:
+    constraints = [
+        {
+            "maxSkew": 1,
+            "topologyKey": f"nowhere-{i}",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": differing_term(i)["labelSelector"],
+        }
+        for i in range(n)
+    ]
+    return {"topologySpreadConstraints": constraints}
+
+
 NAMES = {f"example.com/x{i:05d}": "9E" for i in range(20_000)}
 SELECTOR = {"key": "zone", "operator": "NotIn", "values": ["c"]}
 VAST: dict[str, dict[str, Any]] = {
@@ -188,6 +219,12 @@ VAST: dict[str, dict[str, Any]] = {
     },
     "tolerations": {"tolerations": [{"key": f"k{i}", "operator": "Exists"} for i in range(10_000)]},
     "host ports": {"containers": [{"ports": [{"hostPort": i} for i in range(1, 10_000)]}]},
+    "soft affinity": near_others(1_900),
+    "soft affinity beyond what is read": near_others(4_500),
+    "anti-affinity": away_from_others(1_900),
+    "anti-affinity beyond what is read": away_from_others(4_500),
+    "spread": spread(480),
+    "spread beyond what is read": spread(4_500),
     "volumes": {"volumes": [{"name": f"v{i}", "emptyDir": {}} for i in range(10_000)]},
 }
 
@@ -206,6 +243,35 @@ def test_a_pod_as_large_as_the_api_server_takes_costs_a_bounded_amount_of_work(w
     assert after < 20_000, after
     assert is_settled(harness, "vast")
     assert probe(harness)
+
+
+def crowded(n: int) -> Harness:
+    """Return the cluster with so many Pods more, no two with equal labels."""
+    harness = cluster()
+    harness.list_pods(*(make_pod(f"p{i}", node=f"n{i % 4}", cpu="1m", labels={"id": f"p{i}"}) for i in range(n)))
+    return harness
+
+
+def test_pods_with_a_thousand_soft_terms_do_not_hold_others_back() -> None:
+    harness = crowded(400)
+    others = [pod(f"other-{i}", affinity=near_others(1)["affinity"]) for i in range(20)]
+    work_of(harness, others.pop())
+    ordinary = work_of(harness, *others[:9]) / 9
+    beside = work_of(harness, *(pod(f"costly-{i}", **near_others(1_000)) for i in range(3)), *others[9:])
+
+    # Each term beside each of the Pods would be 400,000 comparisons for each of the three.
+    assert beside - 10 * ordinary < 3 * 250_000, beside
+    assert all(is_settled(harness, one["metadata"]["uid"]) for one in others)
+
+
+@pytest.mark.parametrize("there", [near_others(1_000), away_from_others(1_000)], ids=["soft", "anti-affinity"])
+def test_what_placed_pods_say_about_others_costs_these_next_to_nothing(there: dict[str, Any]) -> None:
+    harness = crowded(40)
+    ordinary = work_of(harness, pod("first"))
+    for i in range(20):
+        show(harness, "Pod", "ADDED", pod(f"tenant-{i}", f"n{i % 4}", **there, priority=i))
+
+    assert work_of(harness, pod("second")) < ordinary + 2_000
 
 
 def test_a_tenant_with_amounts_beyond_any_number_closes_no_node() -> None:

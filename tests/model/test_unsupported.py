@@ -52,6 +52,38 @@ def test_what_is_built_is_let_through(spec: dict[str, Any]) -> None:
     assert unsupported(make_pod(spec=spec).pod) == ()
 
 
+def terms(n: int, n_values: int = 1) -> dict[str, Any]:
+    values = [f"v{i}" for i in range(n_values)]
+    selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}
+    return {"affinity": {"podAntiAffinity": {NEEDED: [{"topologyKey": "zone", "labelSelector": selector}] * n}}}
+
+
+def constraints(n: int) -> dict[str, Any]:
+    return {"topologySpreadConstraints": [{"topologyKey": f"k{i}", "maxSkew": 1} for i in range(n)]}
+
+
+@pytest.mark.parametrize(
+    ("most", "beyond", "path", "what"),
+    [
+        pytest.param(terms(2_000), terms(2_001), "spec.affinity", "2,000 terms about other Pods", id="terms"),
+        pytest.param(terms(1, 19_999), terms(1, 20_000), "spec.affinity", "20,000 labels", id="values"),
+        pytest.param(constraints(500), constraints(501), "spec.topologySpreadConstraints", "500", id="constraints"),
+    ],
+)
+def test_more_selectors_than_a_decision_has_time_to_read_are_refused(
+    most: dict[str, Any], beyond: dict[str, Any], path: str, what: str
+) -> None:
+    assert unsupported(make_pod(spec=most).pod) == ()
+    (found,) = unsupported(make_pod(spec=beyond).pod)
+    assert found.startswith(f"{path}: at most ")
+    assert what in found
+
+
+def test_terms_of_a_placed_pod_that_has_too_many_count_for_nothing() -> None:
+    assert make_pod(node="n", spec=terms(2_000)).affinity_terms.required_anti
+    assert not make_pod(node="n", spec=terms(2_001)).affinity_terms.required_anti
+
+
 def test_everything_is_named_at_once() -> None:
     spec = {"resourceClaims": [{"name": "gpu"}], "schedulingGroup": {"podGroupName": "g"}}
 

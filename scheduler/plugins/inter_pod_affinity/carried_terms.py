@@ -2,68 +2,24 @@
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from scheduler.framework.index import Index
-from scheduler.model.affinity_terms import AffinityTerm
 from scheduler.model.arrays import IntArray, read_only
 from scheduler.model.pods import PodInfo
+from scheduler.model.views import NodeView
+from scheduler.plugins.inter_pod_affinity.term_table import Carried, Domain, Role, Subject, TermTable
 
 _CAPACITY = 64
 """Subjects kept, least recently asked for forgotten: 16 bytes for each node and topology key."""
 
+_FEW = 8
+"""Terms of one Pod that are counted one by one."""
 
-class Role(enum.Enum):
-    """What a carried term does to a Pod that it means."""
-
-    KEEPS_AWAY = "required anti-affinity"
-    DRAWS = "required affinity"
-    PREFERS = "preferred, for or against"
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """All that a carried term asks about a Pod; `below` leaves out the terms of Pods whose priority is not lower."""
-
-    namespace: str
-    labels: frozenset[tuple[str, str]]
-    namespace_labels: frozenset[tuple[str, str]]
-    below: int | None = None
-
-    @classmethod
-    def of(cls, pod: PodInfo, namespace_labels: Mapping[str, str], below: int | None = None) -> Subject:
-        return cls(pod.namespace, frozenset(pod.labels.items()), frozenset(namespace_labels.items()), below)
-
-
-Domain = tuple[Role, str]
-"""A role and a topology key."""
-
-_Handle = tuple[str | None, tuple[str, str] | None]
-"""A namespace and a label that a Pod must have to match; None: any."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Carried:
-    role: Role
-    weight: int
-    term: AffinityTerm
-    priority: int
-
-    @property
-    def domain(self) -> Domain:
-        return self.role, self.term.topology_key
-
-
-@dataclass(slots=True)
-class _Holders:
-    """Who carries one term: Pods by row; and the answers that count them."""
-
-    rows: dict[int, int] = field(default_factory=dict)
-    answers: dict[Subject, _Answer] = field(default_factory=dict)
+_NOTHING: IntArray = read_only(np.zeros((2, 0), dtype=np.int64))
 
 
 class _Sums:
@@ -71,15 +27,24 @@ class _Sums:
 
     __slots__ = ("n_terms", "values")
 
-    def __init__(self) -> None:
-        self.n_terms = 0
+    def __init__(self, values: IntArray) -> None:
+        self.n_terms = int(values[0].sum())
         self.values: IntArray = np.zeros((2, 0), dtype=np.int64)
+        self.widen(values.shape[1])
+        self.values[:, : values.shape[1]] = values
 
     def add(self, row: int, n: int, weight: int) -> None:
         self.widen(row + 1)
         self.n_terms += n
         self.values[0, row] += n
-        self.values[1, row] += n * weight
+        self.values[1, row] += weight
+
+    def add_all(self, rows: IntArray, counts: IntArray, weight: int) -> None:
+        """Add a term with its counts on some rows, each given once."""
+        self.widen(int(rows.max(initial=-1)) + 1)
+        self.n_terms += int(counts.sum())
+        self.values[0, rows] += counts
+        self.values[1, rows] += counts * weight
 
     def widen(self, n_rows: int) -> None:
         width = self.values.shape[1]
@@ -90,136 +55,210 @@ class _Sums:
 
 
 @dataclass(slots=True)
-class _Answer:
-    """What is carried about one subject; no entry is empty."""
+class Answer:
+    """What is carried about the Pod of one lane, for topology keys that nodes have.
 
+    What is counted once is followed, also while it is nothing. `generation` is how many label keys nodes had when the
+    answer was completed, -1 where a domain may be missing.
+    """
+
+    lane: int
     namespace: str
     labels: dict[str, str]
     namespace_labels: dict[str, str]
     below: int | None
-    n_rows: int = 0
-    matching: set[_Carried] = field(default_factory=set)
+    generation: int = -1
     sums: dict[Domain, _Sums] = field(default_factory=dict)
 
-    def is_about(self, carried: _Carried) -> bool:
+    def entries(self) -> dict[Domain, _Sums]:
+        """Return by domain what there is."""
+        return {domain: sums for domain, sums in self.sums.items() if sums.n_terms}
+
+    def is_about(self, carried: Carried) -> bool:
         if self.below is not None and carried.priority >= self.below:
             return False
         return carried.term.matches(self.namespace, self.labels, self.namespace_labels)
 
-    def count(self, carried: _Carried, row: int, n: int) -> None:
-        sums = self.sums.get(carried.domain)
-        if sums is None:
-            sums = self.sums[carried.domain] = _Sums()
-            sums.widen(self.n_rows)
-        sums.add(row, n, carried.weight)
-        if not sums.n_terms:
-            del self.sums[carried.domain]
+    def count(self, domain: Domain, row: int, n: int, weight: int) -> None:
+        """Count `n` terms more (less, if negative) on a row; `weight` is that of all of them."""
+        sums = self.sums.get(domain)
+        if sums is not None:
+            sums.add(row, n, weight)
+        elif n > 0:
+            self.generation = -1
 
 
 class CarriedTerms(Index):
     """Counts per distinct term and priority the Pods on each row that carry it; asked for the terms that mean one Pod.
 
-    A question about a new kind of Pod looks at the terms that share a namespace and a label with it, a known one at
-    nothing: its counts follow the Pods.
+    A question about a new kind of Pod compares it with all terms in columns, a known one with nothing: its counts
+    follow the Pods.
     """
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self._capacity = capacity
-        self._holders: dict[_Carried, _Holders] = {}
-        self._by_handle: dict[_Handle, dict[_Carried, _Holders]] = {}
-        self._answers: dict[Subject, _Answer] = {}
+        self._table = TermTable(capacity)
+        self._answers: dict[Subject, Answer] = {}
 
     def add_pod(self, pod: PodInfo, row: int) -> None:
-        for carried in _carried_by(pod):
-            holders = self._holders.get(carried)
-            if holders is None:
-                holders = self._learn_term(carried)
-            holders.rows[row] = holders.rows.get(row, 0) + 1
-            for answer in holders.answers.values():
-                answer.count(carried, row, 1)
+        carried = _carried_by(pod)
+        if not carried:
+            return
+        table = self._table
+        found = table.numbers_of(carried)
+        if len(found) < len(carried):
+            self._learn_terms([one for one in carried if table.number_of(one) is None])
+            found = table.numbers_of(carried)
+        for number in found:
+            table.counts.add(number, row)
+        if len(found) > _FEW:
+            table.of_pods[pod.uid] = np.array(found, dtype=np.int64)
+        self._follow(found, row, 1)
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
-        for carried in _carried_by(pod):
-            holders = self._holders[carried]
-            holders.rows[row] -= 1
-            for answer in holders.answers.values():
-                answer.count(carried, row, -1)
-            if not holders.rows[row]:
-                del holders.rows[row]
-            if not holders.rows:
-                self._forget_term(carried, holders)
+        table = self._table
+        known = table.of_pods.pop(pod.uid, None)
+        if known is None:
+            numbers = table.numbers_of(_carried_by(pod))
+        else:
+            numbers = known.tolist()
+        self._follow(numbers, row, -1)
+        for number in numbers:
+            if table.counts.remove(number, row):
+                table.remove(number)
 
-    def about(self, subject: Subject, n_rows: int) -> dict[Domain, IntArray]:
+    def about(self, subject: Subject, nodes: NodeView) -> dict[Domain, IntArray]:
         """Return int64 (2, n_rows) by domain: terms on each row that mean the subject, and the sum of their weights.
 
-        A domain without such a term is left out. Do not keep the answer: it changes as Pods come and go.
+        A domain without such a term is left out, as is one of a topology key that no node has. Do not keep the answer:
+        it changes as Pods come and go.
         """
+        answer = self._answer(subject)
+        if answer.generation != nodes.n_label_keys:
+            self._complete(answer, nodes)
+        n_rows, found = nodes.n_rows, {}
+        for domain, sums in answer.sums.items():
+            if sums.n_terms:
+                sums.widen(n_rows)
+                found[domain] = read_only(sums.values[:, :n_rows])
+        return found
+
+    def keeping_away(self, pod: PodInfo, subject: Subject, nodes: NodeView) -> dict[str, int] | None:
+        """Return by topology key that nodes have how many anti-affinity terms of a placed Pod mean the subject.
+
+        None for a Pod that is not placed, or has few terms.
+        """
+        numbers = self._table.of_pods.get(pod.uid)
+        if numbers is None:
+            return None
+        table, lane = self._table, self._answer(subject).lane
+        codes = table.codes(numbers[table.asked[numbers, lane]])
+        found = {}
+        for domain in self._domains_on(nodes):
+            n = int(np.count_nonzero(codes == table.domains[domain][0]))
+            if n and domain[0] is Role.KEEPS_AWAY:
+                found[domain[1]] = n
+        return found
+
+    def _answer(self, subject: Subject) -> Answer:
         answer = self._answers.pop(subject, None)
         if answer is None:
-            answer = self._learn_subject(subject)
+            lane = len(self._answers)
+            if lane == self._capacity:
+                lane = self._answers.pop(next(iter(self._answers))).lane
+            labels, namespace_labels = dict(subject.labels), dict(subject.namespace_labels)
+            answer = Answer(lane, subject.namespace, labels, namespace_labels, subject.below)
+            self._table.asked[:, lane] = self._table.matching(subject)
+            self._table.lanes[lane] = answer
         self._answers[subject] = answer
-        if len(self._answers) > self._capacity:
-            self._forget_subject(next(iter(self._answers)))
-        answer.n_rows = n_rows
-        for sums in answer.sums.values():
-            sums.widen(n_rows)
-        return {domain: read_only(sums.values[:, :n_rows]) for domain, sums in answer.sums.items()}
-
-    def _learn_term(self, carried: _Carried) -> _Holders:
-        holders = self._holders[carried] = _Holders()
-        for handle in _handles(carried.term):
-            self._by_handle.setdefault(handle, {})[carried] = holders
-        for subject, answer in self._answers.items():
-            if answer.is_about(carried):
-                holders.answers[subject] = answer
-                answer.matching.add(carried)
-        return holders
-
-    def _forget_term(self, carried: _Carried, holders: _Holders) -> None:
-        del self._holders[carried]
-        for handle in _handles(carried.term):
-            here = self._by_handle[handle]
-            del here[carried]
-            if not here:
-                del self._by_handle[handle]
-        for answer in holders.answers.values():
-            answer.matching.discard(carried)
-
-    def _learn_subject(self, subject: Subject) -> _Answer:
-        answer = _Answer(subject.namespace, dict(subject.labels), dict(subject.namespace_labels), subject.below)
-        for namespace in (subject.namespace, None):
-            for label in (*subject.labels, None):
-                for carried, holders in self._by_handle.get((namespace, label), {}).items():
-                    if answer.is_about(carried):
-                        holders.answers[subject] = answer
-                        answer.matching.add(carried)
-                        for row, n in holders.rows.items():
-                            answer.count(carried, row, n)
         return answer
 
-    def _forget_subject(self, subject: Subject) -> None:
-        for carried in self._answers.pop(subject).matching:
-            del self._holders[carried].answers[subject]
+    def _complete(self, answer: Answer, nodes: NodeView) -> None:
+        """Count the domains that are missing."""
+        answer.generation = nodes.n_label_keys
+        table = self._table
+        numbers = table.asked[:, answer.lane].nonzero()[0]
+        if len(numbers) > _FEW:
+            for domain in self._domains_on(nodes):
+                if domain not in answer.sums:
+                    sums = _Sums(table.summed(answer.lane, domain))
+                    if sums.n_terms:
+                        answer.sums[domain] = sums
+            return
+        missing: dict[Domain, _Sums] = {}
+        for number in numbers.tolist():
+            carried = table.term(number)
+            domain = carried.domain
+            if domain not in answer.sums and nodes.has_label_key(domain[1]):
+                if domain not in missing:
+                    missing[domain] = _Sums(_NOTHING)
+                    missing[domain].widen(nodes.n_rows)
+                missing[domain].add_all(*table.counts.on_rows(number), carried.weight)
+        answer.sums |= missing
+
+    def _domains_on(self, nodes: NodeView) -> Iterator[Domain]:
+        """Yield the domains of carried terms whose topology key nodes have."""
+        carried = self._table.domains
+        if len(carried) <= len(Role) * nodes.n_label_keys:
+            yield from (domain for domain in carried if nodes.has_label_key(domain[1]))
+        else:
+            yield from ((role, key) for key in nodes.label_keys() for role in Role if (role, key) in carried)
+
+    def _learn_terms(self, carried: list[Carried]) -> None:
+        """Take in new terms, and find out which of the known subjects they mean."""
+        table, fresh = self._table, list(dict.fromkeys(carried))
+        numbers = [table.add(one) for one in fresh]
+        for subject, answer in self._answers.items():
+            if len(numbers) > _FEW:
+                table.asked[numbers, answer.lane] = table.matching(subject)[numbers]
+            else:
+                for one, number in zip(fresh, numbers, strict=True):
+                    table.asked[number, answer.lane] = answer.is_about(one)
+
+    def _follow(self, numbers: list[int], row: int, sign: int) -> None:
+        """Count the terms of a Pod that comes to a row (1) or leaves it (-1) in the answers that they concern."""
+        if len(numbers) > _FEW:
+            self._follow_many(np.array(numbers, dtype=np.int64), row, sign)
+            return
+        table = self._table
+        for number in numbers:
+            lanes = table.asked[number].nonzero()[0].tolist()
+            if lanes:
+                term = table.term(number)
+                for lane in lanes:
+                    table.lanes[lane].count(term.domain, row, sign, sign * term.weight)
+
+    def _codes_of(self, answer: Answer) -> list[tuple[Domain, int]]:
+        """Return the domains that an answer counts, as far as any term has them."""
+        carried = self._table.domains
+        return [(domain, carried[domain][0]) for domain in answer.sums if domain in carried]
+
+    def _follow_many(self, numbers: IntArray, row: int, sign: int) -> None:
+        table = self._table
+        for answer in self._answers.values():
+            meant = numbers[table.asked[numbers, answer.lane]]
+            codes, weights = table.codes(meant), table.weights(meant)
+            n_counted = 0
+            for domain, code in self._codes_of(answer):
+                is_here = codes == code
+                n = int(np.count_nonzero(is_here))
+                if n:
+                    answer.count(domain, row, sign * n, sign * int(weights[is_here].sum()))
+                    n_counted += n
+            if n_counted < len(meant) and sign > 0:
+                answer.generation = -1
 
 
-def _carried_by(pod: PodInfo) -> Iterator[_Carried]:
-    """Yield the terms of a Pod that can mean anyone, as often as it has them."""
-    terms = pod.affinity_terms
-    for term in terms.required_anti:
-        if not term.selector.is_nothing:
-            yield _Carried(Role.KEEPS_AWAY, 1, term, pod.priority)
-    for term in terms.required:
-        if not term.selector.is_nothing:
-            yield _Carried(Role.DRAWS, 1, term, pod.priority)
-    for one in terms.preferred:
-        if not one.term.selector.is_nothing:
-            yield _Carried(Role.PREFERS, one.weight, one.term, pod.priority)
-
-
-def _handles(term: AffinityTerm) -> Iterator[_Handle]:
-    """Yield where to look a term up: of all the handles that fit a Pod, at most one is the term's."""
-    wanted = next((one for one in term.selector.terms if one.operator == "In"), None)
-    labels = [None] if wanted is None else [(wanted.key, value) for value in wanted.values]
-    for namespace in term.namespaces if term.namespace_selector.is_nothing else (None,):
-        for label in labels:
-            yield namespace, label
+def _carried_by(pod: PodInfo) -> list[Carried]:
+    """Return the terms of a Pod that can mean anyone, as often as it has them."""
+    if pod.pod.spec.affinity is None:
+        return []
+    terms, priority = pod.affinity_terms, pod.priority
+    found = []
+    if terms.required_anti:
+        found += [Carried(Role.KEEPS_AWAY, 1, one, priority) for one in terms.required_anti]
+    if terms.required:
+        found += [Carried(Role.DRAWS, 1, one, priority) for one in terms.required]
+    if terms.preferred:
+        found += [Carried(Role.PREFERS, one.weight, one.term, priority) for one in terms.preferred]
+    return [one for one in found if not one.term.selector.is_nothing]

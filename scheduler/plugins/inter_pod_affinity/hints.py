@@ -33,6 +33,9 @@ def pod_may_help(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     terms = pod.affinity_terms
     if REQUIRED in terms.faults or REQUIRED_ANTI in terms.faults:
         return _QUEUE
+    if not terms.are_few:
+        # To find out would take as long as to try.
+        return _QUEUE
     if new is not None:
         comes_near = not _is_all(terms.required, old) and _is_all(terms.required, new)
         goes_away = _is_any(terms.required_anti, old) and not _is_any(terms.required_anti, new)
@@ -40,6 +43,8 @@ def pod_may_help(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
     if old is None:
         return _SKIP
     theirs = old.affinity_terms
+    if not theirs.are_few:
+        return _QUEUE
     minded = _is_any(terms.required_anti, old) or REQUIRED_ANTI in theirs.faults or _is_any(theirs.required_anti, pod)
     return _QUEUE if minded else _SKIP
 

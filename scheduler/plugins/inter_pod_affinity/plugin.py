@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.errors import InvalidObjectError
 from scheduler.framework.events import Action, EventInterest, Resource
 from scheduler.framework.intree_args import InterPodAffinityArgs
-from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
+from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -20,49 +20,51 @@ from scheduler.framework.plugin import (
     Tally,
 )
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
-from scheduler.model.affinity_terms import AffinityTerm
 from scheduler.model.arrays import BoolArray, IntArray, Rows
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
-from scheduler.model.selectors import Selector
 from scheduler.model.snapshot import Snapshot
-from scheduler.model.views import NodeView
-from scheduler.model.workloads import Namespace
-from scheduler.plugins.inter_pod_affinity.carried_terms import CarriedTerms, Role, Subject
+from scheduler.plugins.inter_pod_affinity.carried_terms import CarriedTerms
 from scheduler.plugins.inter_pod_affinity.domains import AffinityDomains, Pull
 from scheduler.plugins.inter_pod_affinity.hints import node_may_help, own_labels_may_help, pod_may_help
+from scheduler.plugins.inter_pod_affinity.own_terms import (
+    RequiredTerms,
+    namespace_labels,
+    preferred_on_rows,
+    required_of,
+)
+from scheduler.plugins.inter_pod_affinity.term_table import Role, Subject
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 
+_NO_KEYS: Mapping[str, int] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class _AffinityState:
-    """What Filter asks, over all nodes: `near` is about Pods that match all required terms, a AffinityDomains per term.
+    """What Filter asks, over all nodes: `near` is about Pods that match all required terms, by topology key.
 
-    `away` is about Pods that match one required anti-affinity term each, `existing` about Pods whose own anti-affinity
-    means this one, by topology key.
+    `away` is about Pods that match required anti-affinity terms, `existing` about Pods whose own anti-affinity means
+    this one, by topology key.
     """
 
     pod: PodInfo
     namespace_labels: Mapping[str, str]
-    wanted: PodMatch
+    subject: Subject
+    required: RequiredTerms
+    is_own_mate: bool
     near: tuple[AffinityDomains, ...]
-    avoided: tuple[PodMatch, ...]
     away: tuple[AffinityDomains, ...]
     existing: Mapping[str, AffinityDomains]
-
-    def means(self, term: AffinityTerm) -> bool:
-        """Return whether a placed Pod's term is about the Pod to place."""
-        return term.matches(self.pod.namespace, self.pod.labels, self.namespace_labels)
 
     def is_first(self, rows: Rows) -> BoolArray:
         """Return bool (len(rows),): no Pod anywhere matches but the one to place.
 
         It may be the first of a group whose Pods want to be together.
         """
-        first: BoolArray = np.full(len(self.near[0].codes[rows]), self.wanted.holds(self.pod))
+        first: BoolArray = np.full(len(self.near[0].codes[rows]), self.is_own_mate)
         for one in self.near:
             first &= one.is_nowhere(rows)
         return first
@@ -102,8 +104,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         terms, nodes = pod.affinity_terms, snapshot.nodes
         if terms.faults:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (f"parsing pod: {terms.problem}",))
-        namespace_labels = _namespace_labels(pod, snapshot)
-        carried = snapshot.index(CarriedTerms).about(Subject.of(pod, namespace_labels), nodes.n_rows)
+        labels = namespace_labels(pod, snapshot)
+        subject = Subject.of(pod, labels)
+        carried = snapshot.index(CarriedTerms).about(subject, nodes)
         keeping_away = {
             key: AffinityDomains.of(key, counts[0], nodes)
             for (role, key), counts in carried.items()
@@ -112,23 +115,19 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         existing = {key: domains for key, domains in keeping_away.items() if domains.total}
         if not (existing or terms.required or terms.required_anti):
             return SKIP
-        matching = snapshot.index(MatchingPods)
-        wanted = PodMatch(tuple(_clause(term, snapshot) for term in terms.required))
-        avoided = tuple(PodMatch((_clause(term, snapshot),)) for term in terms.required_anti)
-        pairs = zip(terms.required_anti, avoided, strict=True)
+        required = required_of(pod, snapshot)
+        counts = required.on_rows(snapshot)
         return PreFilterResult(
             _AffinityState(
                 pod,
-                namespace_labels,
-                wanted,
+                labels,
+                subject,
+                required,
+                bool(required.near_keys) and required.wanted.holds(pod),
+                tuple(AffinityDomains.of(key, counts[0], nodes) for key in required.near_keys),
                 tuple(
-                    AffinityDomains.of(term.topology_key, matching.on_rows(wanted, nodes.n_rows), nodes)
-                    for term in terms.required
-                ),
-                avoided,
-                tuple(
-                    AffinityDomains.of(term.topology_key, matching.on_rows(match, nodes.n_rows), nodes)
-                    for term, match in pairs
+                    AffinityDomains.of(key, here, nodes)
+                    for key, here in zip(required.away_keys, counts[bool(required.near_keys) :], strict=True)
                 ),
                 existing,
             )
@@ -158,27 +157,24 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return found
 
     def add_pod(self, state: _AffinityState, pod: PodInfo, row: int, snapshot: Snapshot) -> _AffinityState:
-        return _moved(state, pod, row, 1, snapshot.nodes)
+        return _moved(state, pod, row, 1, snapshot)
 
     def remove_pod(self, state: _AffinityState, pod: PodInfo, row: int, snapshot: Snapshot) -> _AffinityState:
-        return _moved(state, pod, row, -1, snapshot.nodes)
+        return _moved(state, pod, row, -1, snapshot)
 
     def tally(self, state: _AffinityState, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
         """Count the Pods that `near`, `away` and `existing` are about, in this order."""
-        nodes, matching = snapshot.nodes, snapshot.index(MatchingPods)
-        carried = [_keys_about(state, one) for one in pods]
+        nodes, required = snapshot.nodes, state.required
+        carried = [_keys_about(state, one, snapshot) for one in pods]
         nobody: IntArray = np.zeros(nodes.n_rows, dtype=np.int64)
         new = {
             key: AffinityDomains.of(key, nobody, nodes) for keys in carried for key in keys if key not in state.existing
         }
         state = replace(state, existing={**state.existing, **new})
-        meant = [*([state.wanted] if state.near else []), *state.avoided]
-        subject = Subject.of(pod, state.namespace_labels, below=pod.priority)
-        about = snapshot.index(CarriedTerms).about(subject, nodes.n_rows)
+        about = snapshot.index(CarriedTerms).about(replace(state.subject, below=pod.priority), nodes)
         keeping = (about.get((Role.KEEPS_AWAY, key)) for key in state.existing)
-        each = [[int(match.holds(one)) for one in pods] for match in meant]
-        each += [[keys.count(key) for keys in carried] for key in state.existing]
-        below = [matching.on_rows(replace(match, below=pod.priority), nodes.n_rows) for match in meant]
+        each, below = required.tally(pods, pod.priority, snapshot)
+        each += [[keys.get(key, 0) for keys in carried] for key in state.existing]
         below += [nobody if counts is None else counts[0] for counts in keeping]
         return Tally(np.array(each, dtype=np.int64), np.stack(below), state.without)
 
@@ -198,12 +194,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             both[0] += counts
             both[1] += weights
 
-        matching = snapshot.index(MatchingPods)
-        for one in terms.preferred:
-            counts = matching.on_rows(PodMatch((_clause(one.term, snapshot),)), nodes.n_rows)
-            pull(one.term.topology_key, counts, counts * one.weight)
-        subject = Subject.of(pod, _namespace_labels(pod, snapshot))
-        for (role, key), sums in snapshot.index(CarriedTerms).about(subject, nodes.n_rows).items():
+        for key, counts, weights in preferred_on_rows(pod, snapshot):
+            pull(key, counts, weights)
+        subject = Subject.of(pod, namespace_labels(pod, snapshot))
+        for (role, key), sums in snapshot.index(CarriedTerms).about(subject, nodes).items():
             if role is Role.PREFERS:
                 pull(key, sums[0], sums[1])
             elif role is Role.DRAWS and self._hard_weight:
@@ -236,47 +230,36 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
 
-def _namespace_labels(pod: PodInfo, snapshot: Snapshot) -> Mapping[str, str]:
-    """Return the labels of the Pod's namespace, none where there is no such object."""
-    namespace = snapshot.catalog.get(Namespace, pod.namespace)
-    return {} if namespace is None else namespace.metadata.labels or {}
+def _keys_about(state: _AffinityState, pod: PodInfo, snapshot: Snapshot) -> Mapping[str, int]:
+    """Return by topology key that nodes have how many anti-affinity terms of a Pod mean the Pod to place."""
+    terms = pod.affinity_terms
+    if not terms.required_anti:
+        return _NO_KEYS
+    if not terms.are_few:
+        known = snapshot.index(CarriedTerms).keeping_away(pod, state.subject, snapshot.nodes)
+        if known is not None:
+            return known
+    me, found = state.pod, dict[str, int]()
+    for term in terms.required_anti:
+        key = term.topology_key
+        if term.matches(me.namespace, me.labels, state.namespace_labels) and snapshot.nodes.has_label_key(key):
+            found[key] = found.get(key, 0) + 1
+    return found
 
 
-def _clause(term: AffinityTerm, snapshot: Snapshot) -> Clause:
-    """Return which Pods a term of this Pod means: its namespace selector becomes the names of those there are."""
-    selector = term.namespace_selector
-    if selector.is_everything:
-        return Clause(None, term.selector)
-    if selector.is_nothing:
-        return Clause(term.namespaces, term.selector)
-    key = ("namespaces that match", selector, snapshot.catalog.generation(Namespace))
-    return Clause(term.namespaces | snapshot.memo.get(key, (), lambda: _namespaces(selector, snapshot)), term.selector)
-
-
-def _namespaces(selector: Selector, snapshot: Snapshot) -> frozenset[str]:
-    found = (one.metadata for one in snapshot.catalog.all(Namespace))
-    return frozenset(one.name for one in found if selector.matches(one.labels or {}))
-
-
-def _keys_about(state: _AffinityState, pod: PodInfo) -> list[str]:
-    """Return the topology keys of a placed Pod's anti-affinity terms that mean the Pod to place."""
-    return [term.topology_key for term in pod.affinity_terms.required_anti if state.means(term)]
-
-
-def _moved(state: _AffinityState, pod: PodInfo, row: int, n: int, nodes: NodeView) -> _AffinityState:
+def _moved(state: _AffinityState, pod: PodInfo, row: int, n: int, snapshot: Snapshot) -> _AffinityState:
     """Return the state after a Pod has come to a row (n 1) or left it (n -1)."""
-    is_near = bool(state.near) and state.wanted.holds(pod)
-    is_avoided = [match.holds(pod) for match in state.avoided]
-    keys = _keys_about(state, pod)
-    if not (is_near or any(is_avoided) or keys):
+    near, *away = state.required.held_by(pod)
+    keys = _keys_about(state, pod, snapshot)
+    if not (near or any(away) or keys):
         return state
-    existing = dict(state.existing)
-    for key in keys:
+    existing, nodes = dict(state.existing), snapshot.nodes
+    for key, n_terms in keys.items():
         known = existing.get(key) or AffinityDomains.of(key, np.zeros(nodes.n_rows, dtype=np.int64), nodes)
-        existing[key] = known.plus(row, n)
+        existing[key] = known.plus(row, n * n_terms)
     return replace(
         state,
-        near=tuple(one.plus(row, n) for one in state.near) if is_near else state.near,
-        away=tuple(one.plus(row, n) if hit else one for one, hit in zip(state.away, is_avoided, strict=True)),
+        near=tuple(one.plus(row, n) for one in state.near) if near else state.near,
+        away=tuple(one.plus(row, n * hits) if hits else one for one, hits in zip(state.away, away, strict=True)),
         existing=existing,
     )

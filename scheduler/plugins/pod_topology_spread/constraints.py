@@ -16,6 +16,7 @@ from scheduler.model.pods import PodInfo
 from scheduler.model.selectors import Selector, selector_of, selector_of_set
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.structs import Labels, LabelSelector, OwnerReference, Requirement
+from scheduler.model.views import NodeView
 from scheduler.model.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -68,6 +69,12 @@ def default_selector(pod: PodInfo, snapshot: Snapshot) -> Selector:
     generations = [catalog.generation(kind) for kind in LOOKED_UP]
     key = ("default selector", pod.namespace, frozenset(pod.labels.items()), owner, *generations)
     return snapshot.memo.get(key, (), lambda: _default_selector(pod, owner, catalog))
+
+
+def distinguishable(constraints: Sequence[Constraint], nodes: NodeView) -> tuple[Constraint, ...]:
+    """Return the constraints, of those whose label no node has the first alone: the others change nothing more."""
+    absent = [one for one in constraints if not nodes.has_label_key(one.topology_key)]
+    return tuple(one for one in constraints if nodes.has_label_key(one.topology_key) or one is absent[0])
 
 
 def _read(constraint: TopologySpreadConstraint, labels: Labels) -> Constraint:

@@ -8,23 +8,31 @@ from itertools import islice
 
 import numpy as np
 
-from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
+from scheduler.framework.matching_pods import MatchingPods
+from scheduler.framework.pod_match import Clause, PodMatch, Work
 from scheduler.model.arrays import BoolArray, CodeArray, IntArray
 from scheduler.model.labels import ABSENT
 from scheduler.model.pods import PodInfo
+from scheduler.model.selectors import Selector
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.views import NodeView
 from scheduler.plugins.pod_topology_spread.constraints import Constraint
 from scheduler.plugins.shared.eligible_nodes import REFUSING_EFFECTS, required_matches, required_terms, tolerates
 
+PATH = "spec.topologySpreadConstraints"
+
 
 class Topology:
-    """What the constraints of one Pod see of the nodes; everything is bool or int (n_rows,)."""
+    """What the constraints of one Pod see of the nodes; everything is bool or int (n_rows,).
+
+    Raises UnsupportedPodError where counting the Pods that they mean takes more work than there is for one Pod.
+    """
 
     def __init__(self, pod: PodInfo, snapshot: Snapshot, constraints: Sequence[Constraint]) -> None:
         self._pod = pod
         self._nodes = snapshot.nodes
         self._index = snapshot.index(MatchingPods)
+        self._constraints = constraints
         self._codes = {one.topology_key: _codes(snapshot.nodes, one.topology_key) for one in constraints}
 
     @cached_property
@@ -55,8 +63,19 @@ class Topology:
         """Return int64 (n_rows,): the Pods on each node that the constraint counts; an empty selector counts none."""
         if constraint.selector.is_everything or constraint.selector.is_nothing:
             return np.zeros(self._nodes.n_rows, dtype=np.int64)
+        if not self._pod.spreads_by_few:
+            return self._added_up[constraint.selector]
         clause = Clause(frozenset({self._pod.namespace}), constraint.selector)
         return self._index.on_rows(PodMatch((clause,), is_alive=True), self._nodes.n_rows)
+
+    @cached_property
+    def _added_up(self) -> Mapping[Selector, IntArray]:
+        """The Pods on each node that count, by selector: of a Pod with a great many constraints none is kept."""
+        here = frozenset({self._pod.namespace})
+        selectors = dict.fromkeys(one.selector for one in self._constraints)
+        wanted = [(at, PodMatch((Clause(here, one),), is_alive=True), 1) for at, one in enumerate(selectors)]
+        counts, _ = self._index.added_up(wanted, len(wanted), Work(PATH)).on_rows(self._nodes.n_rows)
+        return dict(zip(selectors, counts, strict=True))
 
     @cached_property
     def _required(self) -> BoolArray | None:

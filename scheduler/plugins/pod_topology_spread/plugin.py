@@ -10,7 +10,7 @@ import numpy as np
 
 from scheduler.framework.events import Action, ClusterEvent, EventInterest, QueueingHint, Resource
 from scheduler.framework.intree_args import PodTopologySpreadArgs
-from scheduler.framework.matching_pods import Clause, MatchingPods, PodMatch
+from scheduler.framework.matching_pods import MatchingPods
 from scheduler.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -19,6 +19,7 @@ from scheduler.framework.plugin import (
     ScorePlugin,
     Tally,
 )
+from scheduler.framework.pod_match import Clause, PodMatch, Work
 from scheduler.framework.status import SKIP, Code, PreFilterResult, Rejection, ScoreTerm, Status
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, Rows
 from scheduler.model.labels import ABSENT
@@ -33,9 +34,10 @@ from scheduler.plugins.pod_topology_spread.constraints import (
     SYSTEM_DEFAULTS,
     Constraint,
     default_constraints,
+    distinguishable,
     own_constraints,
 )
-from scheduler.plugins.pod_topology_spread.domains import Domains, Topology, occurs, sums
+from scheduler.plugins.pod_topology_spread.domains import PATH, Domains, Topology, occurs, sums
 from scheduler.plugins.pod_topology_spread.hints import after_node_change, after_pod_change
 
 REASON = "node(s) didn't match pod topology spread constraints"
@@ -60,7 +62,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._has_system_defaults = not has_own
 
     def prefilter(self, pod: PodInfo, snapshot: Snapshot) -> PreFilterResult | Status:
-        """Return the counts by domain as the state; InvalidObjectError for a selector that cannot be read."""
+        """Return the counts by domain as the state; InvalidObjectError for a selector that cannot be read.
+
+        UnsupportedPodError where counting takes more work than there is for one Pod.
+        """
         constraints = self._constraints(pod, snapshot, HARD)
         if not constraints:
             return SKIP
@@ -92,11 +97,18 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     ) -> Tally | None:
         """Count per constraint the Pods that it means."""
         index, n_rows = snapshot.index(MatchingPods), snapshot.nodes.n_rows
-        each = [[spread.clause.holds(one) for one in pods] for spread in state]
-        below = [index.on_rows(PodMatch((spread.clause,), below=pod.priority), n_rows) for spread in state]
+        if pod.spreads_by_few:
+            each = np.array([[spread.clause.holds(one) for one in pods] for spread in state], dtype=np.int64)
+            counts = [index.on_rows(PodMatch((spread.clause,), below=pod.priority), n_rows) for spread in state]
+            below = np.stack(counts)
+        else:
+            wanted = [(at, PodMatch((spread.clause,)), 1) for at, spread in enumerate(state)]
+            sums = index.added_up(wanted, len(wanted), Work(PATH))
+            each = np.array([sums.held_by(one) for one in pods], dtype=np.int64).reshape(len(pods), len(wanted)).T
+            below = sums.below(pod.priority, n_rows)
         return Tally(
-            np.array(each, dtype=np.int64),
-            np.stack(below),
+            each,
+            below,
             lambda gone: tuple(replace(spread, gone=here) for spread, here in zip(state, gone, strict=True)),
         )
 
@@ -144,9 +156,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         )
 
     def _after_pod_change(self, pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+        if not pod.spreads_by_few:
+            # To find out would take as long as to try.
+            return QueueingHint.QUEUE
         return after_pod_change(pod, event, self._hard_at_most(pod))
 
     def _after_node_change(self, pod: PodInfo, event: ClusterEvent) -> QueueingHint:
+        if not pod.spreads_by_few:
+            return QueueingHint.QUEUE
         return after_node_change(event, self._hard_at_most(pod))
 
     def _hard_at_most(self, pod: PodInfo) -> tuple[Constraint, ...]:
@@ -159,7 +176,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def _constraints(self, pod: PodInfo, snapshot: Snapshot, action: str) -> tuple[Constraint, ...]:
         own = pod.pod.spec.topology_spread_constraints
         if own:
-            return own_constraints(own, pod.labels, action)
+            constraints = own_constraints(own, pod.labels, action)
+            return constraints if pod.spreads_by_few else distinguishable(constraints, snapshot.nodes)
         return default_constraints(self._defaults, pod, snapshot, action)
 
     def _needs_all_labels(self, pod: PodInfo) -> bool:
