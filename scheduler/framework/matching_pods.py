@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.framework.index import Index
 from scheduler.framework.pod_groups import (
-    Group,
+    AlikePods,
     Likeness,
     Place,
     PodGroups,
@@ -114,7 +114,7 @@ class MatchingPods(Index):
             self._forget(next(iter(self._columns)))
         return column
 
-    def _found(self, likeness: Likeness, sample: PodInfo) -> Group:
+    def _found(self, likeness: Likeness, sample: PodInfo) -> AlikePods:
         """Return a new group, with the columns that count it."""
         group = self._groups.found(likeness, sample)
         for place in places_of_group(likeness):

@@ -42,7 +42,7 @@ def likeness_of(pod: PodInfo) -> Likeness:
     return pod.namespace, frozenset(pod.labels.items()), is_leaving, pod.priority
 
 
-class Group:
+class AlikePods:
     """Placed Pods that every PodMatch must treat alike; `columns` are those that count them."""
 
     __slots__ = ("columns", "number", "sample")
@@ -57,8 +57,8 @@ class PodGroups:
     """The groups by number; the number of one that has gone is given to another."""
 
     def __init__(self) -> None:
-        self._by_likeness: dict[Likeness, Group] = {}
-        self._groups: list[Group | None] = []
+        self._by_likeness: dict[Likeness, AlikePods] = {}
+        self._groups: list[AlikePods | None] = []
         self._free: list[int] = []
         self._at: Postings[Place] = Postings()
         self._with_key: Postings[str] = Postings()
@@ -80,10 +80,10 @@ class PodGroups:
             for likeness, group in self._by_likeness.items()
         }
 
-    def get(self, likeness: Likeness) -> Group | None:
+    def get(self, likeness: Likeness) -> AlikePods | None:
         return self._by_likeness.get(likeness)
 
-    def among(self, numbers: IntArray) -> Iterator[Group]:
+    def among(self, numbers: IntArray) -> Iterator[AlikePods]:
         for number in numbers.tolist():
             group = self._groups[number]
             if group is not None:
@@ -93,10 +93,10 @@ class PodGroups:
         """Return bool (n_numbers,): which groups have a lower priority; of no meaning for a number that is free."""
         return self._priority[: len(self._groups)] < priority
 
-    def found(self, likeness: Likeness, sample: PodInfo) -> Group:
+    def found(self, likeness: Likeness, sample: PodInfo) -> AlikePods:
         """Add a new group."""
         number = self._free.pop() if self._free else len(self._groups)
-        group = Group(number, sample)
+        group = AlikePods(number, sample)
         if number == len(self._groups):
             self._groups.append(group)
             self._widen()
