@@ -119,7 +119,10 @@ class CarriedTerms(Index):
         table = self._table
         known = table.of_pods.pop(pod.uid, None)
         if known is None:
-            numbers = table.numbers_of(_carried_by(pod))
+            carried = _carried_by(pod)
+            numbers = table.numbers_of(carried)
+            if len(numbers) < len(carried):
+                raise KeyError(f"a term of {pod} was never counted")
         else:
             numbers = known.tolist()
         self._follow(numbers, row, -1)

@@ -63,7 +63,7 @@ def _n_tries(bench: Bench, room: str) -> int:
 def _bound_per_s(bench: Bench, window_s: float) -> float:
     """Return how many Pods a second got their node within the last seconds, of those that wait for nothing."""
     begun_s = steps.unix_clock() - window_s
-    return sum(at_s >= begun_s for at_s in steps.seen_at_s(bench, True).values()) / window_s
+    return sum(at_s >= begun_s for at_s in steps.bound_at_s(bench).values()) / window_s
 
 
 def _tries_within(seconds: float) -> int:

@@ -29,16 +29,22 @@ _SHORT_LEASE = (
 _STOPPED_S = 20.0
 
 
+def _taken_over(bench: Bench, number: signal.Signals) -> tuple[str, float]:
+    """Signal the leader, and wait until another leads; return who led, and the seconds that took."""
+    leader = steps.wait_standby(bench)
+    identity, begun_s = leader.vane.identity, time.monotonic()
+    leader.vane.process.signal(number)
+    steps.another_leads(bench, identity)
+    return identity, time.monotonic() - begun_s
+
+
 def ended(bench: Bench) -> None:
     """The leader is told to end with binds in flight."""
     took_s, codes = [], []
     bench.servers.front.add(Fault(lambda call: call.is_bind, answer_delay_s=0.5))
     for _ in range(int(bench.seconds(6, 2))):
-        leader = steps.wait_standby(bench)
-        identity, begun_s = leader.vane.identity, time.monotonic()
-        leader.vane.process.signal(signal.SIGTERM)
-        steps.another_leads(bench, identity)
-        took_s.append(time.monotonic() - begun_s)
+        identity, after_s = _taken_over(bench, signal.SIGTERM)
+        took_s.append(after_s)
         codes.append(steps.wait_ended(bench, identity))
         bench.last(1.0)
     bench.servers.front.mend()
@@ -52,11 +58,7 @@ def told_to_end(bench: Bench) -> None:
     """One leader after the other gets SIGTERM."""
     took_s = []
     for _ in range(int(bench.seconds(15, 3))):
-        leader = steps.wait_standby(bench)
-        identity, begun_s = leader.vane.identity, time.monotonic()
-        leader.vane.process.signal(signal.SIGTERM)
-        steps.another_leads(bench, identity)
-        took_s.append(time.monotonic() - begun_s)
+        took_s.append(_taken_over(bench, signal.SIGTERM)[1])
         bench.last(0.3)
     bench.measure_recovery()
     steps.tell_take_overs(bench, took_s, _GRACEFUL_S)
@@ -66,11 +68,7 @@ def killed(bench: Bench) -> None:
     """One leader after the other is killed, with binds in flight."""
     took_s = []
     for _ in range(int(bench.seconds(100, 3))):
-        leader = steps.wait_standby(bench)
-        identity, begun_s = leader.vane.identity, time.monotonic()
-        leader.vane.process.kill()
-        steps.another_leads(bench, identity)
-        took_s.append(time.monotonic() - begun_s)
+        took_s.append(_taken_over(bench, signal.SIGKILL)[1])
     bench.measure_recovery()
     steps.tell_take_overs(bench, took_s, _SHORT_LEASE_S + _AFTER_KILL_S)
 

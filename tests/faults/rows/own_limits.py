@@ -12,6 +12,7 @@ from tests.faults.checker.evidence import UNPLACEABLE, Allowance
 from tests.faults.checker.processes import MIB, Flat, Sample, growths
 from tests.faults.checker.requests import USER
 from tests.faults.row import Row
+from tests.faults.rows.steps import unix_clock
 from tests.support.manifests import Json, pod
 
 _MIB_OF_A_POD = 0.021
@@ -135,7 +136,7 @@ class _Written:
     def __init__(self, bench: Bench, names: set[str]) -> None:
         self._bench = bench
         self._names = names
-        self._begun_s = time.time()  # noqa: TID251  # audit logs are by the wall clock
+        self._begun_s = unix_clock()
         self._messages = _told(bench, names)
 
     def measure(self, title: str, seconds: float, at_most_per_s: float | None = None) -> None:

@@ -8,11 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-import numpy as np
-
 from tests.e2e.world import INTERVAL_S, replace_file
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.bench.churn import GATE_SERIES, GATED
+from tests.faults.bench.placing import placed_after_s, quantile
 from tests.faults.bench.servers import NODES
 from tests.faults.row import Row
 from tests.faults.rows import steps
@@ -98,7 +97,8 @@ def wave(bench: Bench) -> None:
     bench.last(1.0)
     since = [one for one in bench.asked() if one.at_s >= begun_s and one.name.startswith("held-")]
     asked = {key: [one.at_s for one in since if (one.verb, one.resource) == key] for key in (_BINDS, _TEXTS)}
-    p99_before, p99_during = (float(np.quantile(steps.waited_s(bench, names), 0.99)) for names in (before, during))
+    history = bench.watcher.history
+    p99_before, p99_during = (quantile(placed_after_s(history, names).values(), 0.99) for names in (before, during))
     bench.figure("Pods that waited", n_held)
     bench.figure("binds in a second, most", steps.most_within(asked[_BINDS]), at_most=_MAX_BINDS_PER_S)
     bench.figure("conditions written in a second, most", steps.most_within(asked[_TEXTS]), at_most=_MAX_TEXTS_PER_S)
@@ -153,7 +153,7 @@ def _set_gate(bench: Bench, value: float, nodes: Collection[str]) -> float:
 def _placed_after_s(bench: Bench, names: Collection[str], since_s: float) -> float:
     """Wait until all are placed, and return how long after a moment the last of them was."""
     steps.wait_placed(bench, names)
-    bound_s = steps.seen_at_s(bench, True)
+    bound_s = steps.bound_at_s(bench)
     return max(bound_s[name] for name in names) - since_s
 
 

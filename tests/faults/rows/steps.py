@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.faults.bench import placing
 from tests.faults.bench.bench import Bench
 from tests.faults.bench.replicas import Replica
 from tests.faults.checker.history import POD
@@ -32,8 +33,7 @@ def create(bench: Bench, names: Iterable[str], **shape: Any) -> None:
 def delete(bench: Bench, names: Iterable[str]) -> None:
     """Delete Pods, and wait until they have gone."""
     gone = set(names)
-    for name in gone:
-        bench.churn.ask(lambda server, name=name: server.delete(f"{_PODS}/{name}", gracePeriodSeconds=0))  # type: ignore[misc]
+    placing.delete(bench, gone)
     bench.until(lambda: not gone & {pod["metadata"]["name"] for pod in bench.pods()}, _LONGEST_S, "the Pods' deletion")
 
 
@@ -106,19 +106,13 @@ def tell_take_overs(bench: Bench, took_s: Sequence[float], at_most_s: float) -> 
     bench.figure("another leads after, longest, s", max(took_s), at_most=at_most_s)
 
 
-def seen_at_s(bench: Bench, bound: bool) -> dict[str, float]:
-    """Return when the watch first showed each Pod, or first showed it with a node, in Unix seconds."""
+def bound_at_s(bench: Bench) -> dict[str, float]:
+    """Return when the watch first showed each Pod with a node, in Unix seconds."""
     seen: dict[str, float] = {}
     for change in list(bench.watcher.history.changes):
-        if change.kind == POD and not change.is_gone and (change.content["spec"].get("nodeName") or not bound):
+        if change.kind == POD and not change.is_gone and change.content["spec"].get("nodeName"):
             seen.setdefault(change.name, change.seen_s)
     return seen
-
-
-def waited_s(bench: Bench, names: Iterable[str]) -> list[float]:
-    """Return how long each of these Pods, all placed, was without a node."""
-    begun_s, bound_s = seen_at_s(bench, False), seen_at_s(bench, True)
-    return [bound_s[name] - begun_s[name] for name in names]
 
 
 def most_within(times_s: Iterable[float], window_s: float = 1.0) -> int:
