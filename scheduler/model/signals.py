@@ -47,7 +47,7 @@ class SignalColumn:
     key
         Which Pods read these values, where not all do: their workload, number of cards, …; empty where all do.
     fade_age_s
-        The age by which scores fade, a little below `age_s`, so that decisions soon after each other share them; None:
+        The age by which scores fade, a little above `age_s`, so that decisions soon after each other share them; None:
         `age_s` itself.
     """
 
@@ -88,9 +88,9 @@ class SignalColumn:
     @property
     def confidence(self) -> float:
         """1 while fresh, falling linearly to 0 at `max_age_s`: how far a score keeps from neutral."""
-        age_s = self._fading_age_s
-        if age_s <= self.signal.fresh_s:
+        if self.age_s <= self.signal.fresh_s:
             return 1.0
+        age_s = self._fading_age_s
         if age_s >= self.signal.max_age_s:
             return 0.0
         return (self.signal.max_age_s - age_s) / (self.signal.max_age_s - self.signal.fresh_s)

@@ -205,8 +205,8 @@ def test_editions_follow_samples_states_and_steps_of_an_eighth_while_scores_fade
     fresh = edition(1.0)
     assert before is not fresh
     assert [edition(after_s) is fresh for after_s in (2.0, 20.0, 29.99, 30.01)] == [True, True, True, False]
-    fading = edition(40.0)
-    assert [edition(after_s) is fading for after_s in (40.01, 40.12, 40.13)] == [True, True, False]
+    fading = edition(40.01)
+    assert [edition(after_s) is fading for after_s in (40.02, 40.12, 40.13)] == [True, True, False]
     edition(60.1)
     absent = edition(60.2)
     assert edition(200.0) is absent

@@ -1,7 +1,8 @@
 """Freezing: what is published, aligned with the rows of one moment.
 
 Aligned arrays and verdicts are kept from cycle to cycle; a cycle in which nothing was published, no node moved and no
-sample grew too old for something makes only new ages. Scores fade in steps of an eighth of a second.
+sample grew too old for something makes only new ages. Scores fade in steps of an eighth of a second, by the age at
+the end of the step: what is no longer fresh never has all its points for a moment more.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Freezer:
         self._done = published
         self._judge.judge(published, self._aligned, self._keyed.columns, self._aligner.alive, now_s)
         is_fading = any(_fades(one, now_s) for one in self._aligned.values())
-        self._fades_at_s = math.floor(now_s / _FADE_STEP_S) * _FADE_STEP_S if is_fading else None
+        self._fades_at_s = math.ceil(now_s / _FADE_STEP_S) * _FADE_STEP_S if is_fading else None
         self._stands_s = now_s, self._stands_until_s(now_s)
         self._edition = object()
         self._n_turns += 1
@@ -122,7 +123,7 @@ class Freezer:
             ends_s += (one.as_of_s + one.signal.fresh_s - _EARLY_S, one.as_of_s + one.signal.max_age_s - _EARLY_S)
         ends_s += (self._aligned[rule.signal].as_of_s + rule.max_age_s - _EARLY_S for rule in self._aging)
         if self._fades_at_s is not None:
-            ends_s.append(self._fades_at_s + _FADE_STEP_S - _EARLY_S)
+            ends_s.append(self._fades_at_s - _EARLY_S)
         return min((end_s for end_s in ends_s if end_s + 2.0 * _EARLY_S >= now_s), default=math.inf)
 
 

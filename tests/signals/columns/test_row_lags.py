@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.rules import FilterMissing, Rule, RuleFilter
+from scheduler.model.signals import Freshness
 from tests.builders import make_node
-from tests.signals.columns.store_world import CPU, HOT, ZONE, World, rules_of
+from tests.signals.columns.store_world import CPU, HOT, SCORED, ZONE, World, rules_of
 
 STRICT = Rule("strict", "cpu", filter=RuleFilter(max=0.8, max_clear=0.8, missing=FilterMissing.REJECT))
 NODES = {"a": 0.9, "b": 0.2, "c": 0.9}
@@ -32,6 +33,22 @@ def test_a_lag_of_a_node_adds_to_the_age_of_its_row_and_ends_its_sample_alone() 
     assert list(table.columns["cpu"].has_sample) == [False, True, True]
     assert table.generation > generation
     assert world.freeze().columns["cpu"].values is table.columns["cpu"].values, "made once"
+
+
+def test_a_row_that_is_no_longer_fresh_has_not_all_its_confidence_for_a_moment_more() -> None:
+    world = World("a", "b", "c", rules=rules_of(HOT, SCORED))
+    world.clock.now_s += 0.01
+    world.publish(NODES, lag_by_key={"a": 20.0})
+    states = []
+    for _ in range(100):
+        world.clock.now_s += 0.11
+        column = world.freeze().columns["cpu"]
+        confidence = column.row_confidence
+        assert confidence is not None
+        states.append(column.freshness_at(0))
+        assert states[-1] is Freshness.FRESH or confidence[0] < 1.0
+        assert confidence[1] == 1.0, "only its own sample is old"
+    assert set(states) == {Freshness.FRESH, Freshness.FADING}
 
 
 def test_rows_end_one_after_the_other() -> None:
