@@ -138,12 +138,13 @@ class SchedulingQueue:
 
     # -- what the loop does ---------------------------------------------------------------------------------
 
-    def pop(self, now_s: float) -> QueuedEntity | None:
+    def pop(self, now_s: float, n_binds: int = 0) -> QueuedEntity | None:
         """Take the next entity, which is in flight until `done` or one of the `requeue` calls.
 
-        With nothing in the active queue one that is still backing off comes early, unless it had failed.
+        With nothing in the active queue one that is still backing off comes early, unless it had failed. What new
+        samples have freed comes slowly while many binds are under way, `n_binds`.
         """
-        self.tick(now_s)
+        self.tick(now_s, n_binds)
         entity = self._active.pop()
         if entity is None:
             entity = self._backoff.pop_early()
@@ -219,11 +220,11 @@ class SchedulingQueue:
         if pod is not None:
             self._nominator.add(pod, node_name)
 
-    def tick(self, now_s: float) -> None:
+    def tick(self, now_s: float, n_binds: int = 0) -> None:
         """Do what time alone brings: ends of backoff, spread activations, the flush. Cheap if nothing is due."""
         for entity in self._backoff.pop_completed(now_s):
             self._to_active(entity, BACKOFF_COMPLETE, now_s, is_checked=True)
-        while (uid := self._spread.release(now_s)) is not None:
+        while (uid := self._spread.release(now_s, n_binds + len(self._active))) is not None:
             freed = self._waiting.get(uid)
             if freed is not None:
                 self._to_active(freed, SIGNALS_REFRESHED, now_s)

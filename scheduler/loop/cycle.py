@@ -71,7 +71,7 @@ class SchedulingCycle:
         """Try the next Pod; return False if none was waiting."""
         now_s = self._clock()
         # 1. Pop the Pod.
-        entity = self._world.queue.pop(now_s)
+        entity = self._world.queue.pop(now_s, self._binding.n_under_way)
         if entity is None:
             return False
         attempt = Attempt(entity, self._profiles[entity.pod.pod.spec.scheduler_name], now_s)

@@ -13,12 +13,16 @@ from tests.faults.bench.servers import Servers
 
 @dataclass(frozen=True)
 class Row:
-    """`act` breaks something, mends it and measures; the invariants are held against every run."""
+    """`act` breaks something, mends it and measures; the invariants are held against every run.
+
+    How long it lasts, or how often it happens, is the point of a row that `is_full`: it is short only where all are.
+    """
 
     name: str
     title: str
     act: Callable[[Bench], None]
     setting: Setting = field(default_factory=Setting)
+    is_full: bool = False
 
 
 @dataclass

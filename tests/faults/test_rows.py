@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.__main__ import chosen, main
+from tests.faults.__main__ import Form, chosen, main
 from tests.faults.bench.bench import Figure
 from tests.faults.row import Row
-from tests.faults.rows import ROWS
+from tests.faults.rows import CI_ROWS, ROWS
 
 
 def test_a_name_stands_for_its_variants_too() -> None:
@@ -20,6 +20,18 @@ def test_a_name_stands_for_its_variants_too() -> None:
 def test_names_are_unique() -> None:
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names)
+
+
+def test_the_rows_of_ci_are_rows() -> None:
+    assert {row.name for row in ROWS} >= set(CI_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("form", "short"), [(Form.SHORT, [True, True]), (Form.MIXED, [True, False]), (Form.LONG, [False] * 2)]
+)
+def test_a_row_of_which_the_length_is_the_point_is_short_only_where_all_are(form: Form, short: list[bool]) -> None:
+    rows = [Row("F01", "", ROWS[0].act), Row("F10", "", ROWS[0].act, is_full=True)]
+    assert [form.is_short(row) for row in rows] == short
 
 
 def test_a_row_that_is_not_built_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:

@@ -149,7 +149,8 @@ _POOL = Flat(n_descriptors=80)
 """After an outage much is to be bound at once, and the binder opens up to 64 connections."""
 _OLD = Allowance(stale_s=5.0, late_s=15.0, flat=_POOL)
 _LATE = Allowance(stale_s=60.0, late_s=60.0, flat=_POOL)
-_AFTER_OUTAGE = Allowance(flat=_POOL)
+_OUTAGE = Setting(exits=_MAY_LOSE, allowance=Allowance(flat=_POOL))
+_RESET = Setting(exits=_MAY_LOSE, allowance=_OLD)
 
 ROWS = (
     Row(
@@ -162,7 +163,7 @@ ROWS = (
         "F09",
         "a blackhole before the leader",
         blackholed,
-        Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE),
+        _OUTAGE,
     ),
     Row(
         "F09-half-open",
@@ -170,8 +171,8 @@ ROWS = (
         half_open,
         Setting(allowance=_LATE),
     ),
-    Row("F09-gone", "API servers gone for a minute", gone, Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE)),
-    Row("F09-etcd", "etcd killed and started", etcd_restarted, Setting(exits=_MAY_LOSE, allowance=_AFTER_OUTAGE)),
-    Row("F09-resets", "requests reset before they arrive", reset_before, Setting(exits=_MAY_LOSE, allowance=_OLD)),
-    Row("F09-lost", "answers reset", reset_after, Setting(exits=_MAY_LOSE, allowance=_OLD)),
+    Row("F09-gone", "API servers gone for a minute", gone, _OUTAGE, is_full=True),
+    Row("F09-etcd", "etcd killed and started", etcd_restarted, _OUTAGE, is_full=True),
+    Row("F09-resets", "requests reset before they arrive", reset_before, _RESET, is_full=True),
+    Row("F09-lost", "answers reset", reset_after, _RESET, is_full=True),
 )

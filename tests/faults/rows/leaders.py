@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -29,19 +29,27 @@ _SHORT_LEASE = (
 _STOPPED_S = 20.0
 
 
-def _taken_over(bench: Bench, number: signal.Signals) -> tuple[str, float]:
-    """Signal the leader, and wait until another leads; return who led, and the seconds that took."""
+def _taken_over(bench: Bench, number: signal.Signals, roles: Sequence[str] = ("deciding",)) -> tuple[str, float]:
+    """Signal processes of the leader, and wait until another leads; return who led, and the seconds that took."""
     leader = steps.wait_standby(bench)
     identity, begun_s = leader.vane.identity, time.monotonic()
-    leader.vane.process.signal(number)
+    leader.signal(number, *roles)
     steps.another_leads(bench, identity)
     return identity, time.monotonic() - begun_s
+
+
+def _slow_binds() -> Fault:
+    return Fault(lambda call: call.is_bind, answer_delay_s=0.5)
+
+
+def _lost_answers() -> Fault:
+    return Fault(lambda call: call.is_bind, share=0.3, resets_after=True)
 
 
 def ended(bench: Bench) -> None:
     """The leader is told to end with binds in flight."""
     took_s, codes = [], []
-    bench.servers.front.add(Fault(lambda call: call.is_bind, answer_delay_s=0.5))
+    bench.servers.front.add(_slow_binds())
     for _ in range(int(bench.seconds(6, 2))):
         identity, after_s = _taken_over(bench, signal.SIGTERM)
         took_s.append(after_s)
@@ -64,11 +72,12 @@ def told_to_end(bench: Bench) -> None:
     steps.tell_take_overs(bench, took_s, _GRACEFUL_S)
 
 
-def killed(bench: Bench) -> None:
-    """One leader after the other is killed, with binds in flight."""
-    took_s = []
-    for _ in range(int(bench.seconds(100, 3))):
-        took_s.append(_taken_over(bench, signal.SIGKILL)[1])
+def killed(bench: Bench, fault: Callable[[], Fault] | None = None, roles: Sequence[str] = ("deciding",)) -> None:
+    """One leader after the other is killed under load; with no `roles` all its processes at the same moment."""
+    if fault is not None:
+        bench.servers.front.add(fault())
+    took_s = [_taken_over(bench, signal.SIGKILL, roles)[1] for _ in range(int(bench.seconds(25, 3)))]
+    bench.servers.front.mend()
     bench.measure_recovery()
     steps.tell_take_overs(bench, took_s, _SHORT_LEASE_S + _AFTER_KILL_S)
 
@@ -132,6 +141,7 @@ def _n_shared(by_replica: Counter[tuple[str, str]]) -> int:
 _LOST = frozenset({1})
 _KILLED = frozenset({1, -signal.SIGKILL})
 _LOOPED = Setting(n_replicas=3, flags=_SHORT_LEASE, exits=_KILLED)
+_LOOPED_SLOW = replace(_LOOPED, allowance=Allowance(network_s=1.0))
 _FROZEN = replace(_LOOPED, allowance=Allowance(stale_s=_SHORT_LEASE_S + 2.0, late_s=10.0))
 """A process that was frozen for less than its term goes on with what it had under way."""
 _BOTH_LEAD = Setting(
@@ -143,16 +153,32 @@ ROWS = (
     Row("F10", "SIGSTOP of a leader for 20 s", stopped, Setting(exits=_LOST)),
     Row("F10-binder", "SIGSTOP of its binder for 20 s", partial(stopped, roles=("binder",)), Setting(exits=_LOST)),
     Row("F10-deciding", "its binder goes on alone", partial(stopped, roles=("deciding",)), Setting(exits=_LOST)),
-    Row("F10-kills", "leaders killed in a loop", killed, _LOOPED),
+    Row("F10-kills", "leaders killed in a loop", killed, _LOOPED, is_full=True),
+    Row("F10-kills-whole", "leaders with all their processes", partial(killed, roles=()), _LOOPED, is_full=True),
+    Row("F10-kills-slow", "leaders with slow binds", partial(killed, fault=_slow_binds), _LOOPED_SLOW, is_full=True),
+    Row("F10-kills-lost", "leaders, and lost answers", partial(killed, fault=_lost_answers), _LOOPED, is_full=True),
     Row("F10-terms", "leaders told to end in a loop", told_to_end, Setting(n_replicas=3, exits=frozenset({0}))),
-    Row("F10-freezes", "whole leaders frozen in a loop", frozen, _FROZEN),
-    Row("F10-freezes-deciding", "deciding processes frozen in a loop", partial(frozen, roles=("deciding",)), _FROZEN),
-    Row("F10-freezes-binder", "binder processes frozen in a loop", partial(frozen, roles=("binder",)), _FROZEN),
+    Row("F10-freezes", "whole leaders frozen in a loop", frozen, _FROZEN, is_full=True),
+    Row(
+        "F10-freezes-deciding",
+        "deciding processes frozen in a loop",
+        partial(frozen, roles=("deciding",)),
+        _FROZEN,
+        is_full=True,
+    ),
+    Row(
+        "F10-freezes-binder",
+        "binder processes frozen in a loop",
+        partial(frozen, roles=("binder",)),
+        _FROZEN,
+        is_full=True,
+    ),
     Row(
         "F10-freezes-refresher",
         "refreshers frozen in a loop",
         partial(frozen, roles=("refresher",), is_end=False),
         _FROZEN,
+        is_full=True,
     ),
     Row(
         "F26", "SIGTERM with binds in flight", ended, Setting(exits=frozenset({0}), allowance=Allowance(network_s=1.0))

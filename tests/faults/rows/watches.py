@@ -136,6 +136,8 @@ def _is_watch_of_objects(call: Call) -> bool:
     return call.is_watch and not call.is_lease
 
 
+_COMPACTED = Setting(allowance=Allowance(stale_s=10.0, late_s=10.0))
+
 ROWS = (
     Row(
         "F03",
@@ -144,5 +146,5 @@ ROWS = (
         Setting(allowance=Allowance(stale_s=600.0, late_s=600.0)),
     ),
     Row("F03-nodes", "nodes deleted and added again", nodes_come_back, Setting(node_every_s=3600.0)),
-    Row("F07", "compaction while watches are cut", compacted, Setting(allowance=Allowance(stale_s=10.0, late_s=10.0))),
+    Row("F07", "compaction while watches are cut", compacted, _COMPACTED, is_full=True),
 )
