@@ -95,8 +95,8 @@ class MatchingPods(Index):
         """Return an object that is another one whenever a Pod that matches has come or gone."""
         return self._asked(match).version
 
-    def added_up(self, wanted: Sequence[tuple[int, PodMatch, int]], n_sums: int, work: Work) -> GroupSums:
-        """Add up matches without keeping them; UnsupportedPodError where that takes more than `work`.
+    def added_up(self, wanted: Sequence[tuple[int, PodMatch, int]], n_sums: int, work: Work | None) -> GroupSums:
+        """Add up matches without keeping them; UnsupportedPodError where that takes more than `work`, if any is given.
 
         Parameters
         ----------
@@ -148,13 +148,14 @@ class GroupSums:
     It stands for the Pods that were placed when it was made.
     """
 
-    def __init__(self, groups: PodGroups, wanted: Sequence[tuple[int, PodMatch, int]], n_sums: int, work: Work) -> None:
+    def __init__(
+        self, groups: PodGroups, wanted: Sequence[tuple[int, PodMatch, int]], n_sums: int, work: Work | None
+    ) -> None:
         self._groups = groups
         self._wanted = wanted
         self._n_founded = groups.n_founded
         self._n: IntArray = np.zeros((n_sums, groups.n_numbers), dtype=np.int64)
         self._weights = np.zeros_like(self._n)
-        self._strangers: dict[Likeness, list[int]] = {}
         for at, match, weight in wanted:
             chosen = groups.selecting(match, work)
             if chosen.dtype == np.bool_:
@@ -173,19 +174,28 @@ class GroupSums:
         """Return int64 (n_sums, n_rows): how many matches there are among Pods of lower priority."""
         return self._on_rows(self._n * self._groups.are_below(priority)[: self._n.shape[1]], n_rows)
 
-    def held_by(self, pod: PodInfo) -> list[int]:
-        """Return (n_sums,): how many matches hold for a Pod, placed or not."""
-        likeness = likeness_of(pod)
-        group = self._groups.get(likeness) if self._groups.n_founded == self._n_founded else None
-        if group is not None:
-            held: list[int] = self._n[:, group.number].tolist()
-            return held
-        known = self._strangers.get(likeness)
-        if known is None:
-            known = self._strangers[likeness] = [0] * len(self._n)
-            for at, match, _ in self._wanted:
-                known[at] += match.holds(pod)
-        return known
+    def held_by(self, pods: Sequence[PodInfo]) -> IntArray:
+        """Return int64 (n_sums, len(pods)): how many matches hold for each Pod, placed or not."""
+        groups = self._groups
+        are_same = groups.n_founded == self._n_founded
+        strangers: dict[Likeness, tuple[int, PodInfo]] = {}
+        numbers: list[int] = []
+        for pod in pods:
+            likeness = likeness_of(pod)
+            group = groups.get(likeness) if are_same else None
+            if group is None:
+                numbers.append(strangers.setdefault(likeness, (self._n.shape[1] + len(strangers), pod))[0])
+            else:
+                numbers.append(group.number)
+        held = [self._n, *(self._held_by_one(pod) for _, pod in strangers.values())]
+        return np.concatenate(held, axis=1)[:, numbers]
+
+    def _held_by_one(self, pod: PodInfo) -> IntArray:
+        """Return int64 (n_sums, 1): how many matches hold for a Pod of no group."""
+        held: IntArray = np.zeros((len(self._n), 1), dtype=np.int64)
+        for at, match, _ in self._wanted:
+            held[at] += match.holds(pod)
+        return held
 
     def _on_rows(self, amounts: IntArray, n_rows: int) -> IntArray:
         numbers = np.flatnonzero(amounts.any(axis=0))

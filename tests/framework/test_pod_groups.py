@@ -67,7 +67,7 @@ def test_sums_by_group_are_those_of_all_pods(
             assert weights[at, row] == sum(weight for _, weight in held)
             assert sums.below(1, N_ROWS)[at, row] == sum(pod.priority < 1 for pod, _ in held)
         for pod in [*asked, *(pod for pod, _ in there)]:
-            assert sums.held_by(pod)[at] == sum(match.holds(pod) for match, _ in mine)
+            assert sums.held_by([pod])[at, 0] == sum(match.holds(pod) for match, _ in mine)
 
 
 @settings(deadline=None)
@@ -96,7 +96,7 @@ def test_a_pod_that_comes_as_a_new_group_is_not_taken_for_the_one_whose_number_i
     index.remove_pod(web, 0)
     index.add_pod(db, 0)
 
-    assert [sums.held_by(db), sums.held_by(web)] == [[0], [1]]
+    assert sums.held_by([db, web]).tolist() == [[0, 1]]
 
 
 def test_the_work_is_bounded_and_the_refusal_says_what_and_how_much() -> None:

@@ -7,7 +7,7 @@ many are added up by topology key and forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from scheduler.framework.matching_pods import GroupSums, MatchingPods
 from scheduler.framework.pod_match import Clause, PodMatch, Work
@@ -63,19 +63,13 @@ class RequiredTerms:
         near = int(bool(self.near_keys) and self.wanted.holds(pod))
         return [near, *(sum(match.holds(pod) for match in matches) for matches in self.avoided)]
 
-    def tally(
-        self, pods: Sequence[PodInfo], priority: int, snapshot: Snapshot
-    ) -> tuple[list[list[int]], list[IntArray]]:
-        """Return what each of some Pods counts, and all of lower priority on each row, in the order of `on_rows`."""
-        index, n_rows = snapshot.index(MatchingPods), snapshot.nodes.n_rows
-        if self.are_few:
-            meant = [match for _, match in self._meant()]
-            each = [[int(match.holds(one)) for one in pods] for match in meant]
-            return each, [index.on_rows(replace(match, below=priority), n_rows) for match in meant]
-        sums = self._added_up(index)
-        held = [sums.held_by(one) for one in pods]
-        below = list(sums.below(priority, n_rows))
-        return [[counts[i] for counts in held] for i in range(len(below))], below
+    def tally(self, pods: Sequence[PodInfo], priority: int, snapshot: Snapshot) -> tuple[IntArray, IntArray]:
+        """Return in the order of `on_rows` what Pods count for.
+
+        int64 (n, len(pods)): each of some Pods; int64 (n, n_rows): all of lower priority on each row.
+        """
+        sums = self._added_up(snapshot.index(MatchingPods))
+        return sums.held_by(pods), sums.below(priority, snapshot.nodes.n_rows)
 
     def _meant(self) -> list[tuple[int, PodMatch]]:
         """Return all matches, with the number of the count that each adds to."""
@@ -84,7 +78,9 @@ class RequiredTerms:
 
     def _added_up(self, index: MatchingPods) -> GroupSums:
         n_sums = bool(self.near_keys) + len(self.avoided)
-        return index.added_up([(at, match, 1) for at, match in self._meant()], n_sums, Work(_PATH))
+        return index.added_up(
+            [(at, match, 1) for at, match in self._meant()], n_sums, None if self.are_few else Work(_PATH)
+        )
 
 
 def required_of(pod: PodInfo, snapshot: Snapshot) -> RequiredTerms:

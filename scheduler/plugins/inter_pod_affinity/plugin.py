@@ -174,9 +174,12 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         about = snapshot.index(CarriedTerms).about(replace(state.subject, below=pod.priority), nodes)
         keeping = (about.get((Role.KEEPS_AWAY, key)) for key in state.existing)
         each, below = required.tally(pods, pod.priority, snapshot)
-        each += [[keys.get(key, 0) for keys in carried] for key in state.existing]
-        below += [nobody if counts is None else counts[0] for counts in keeping]
-        return Tally(np.array(each, dtype=np.int64), np.stack(below), state.without)
+        theirs = [[keys.get(key, 0) for keys in carried] for key in state.existing]
+        return Tally(
+            np.concatenate((each, np.array(theirs, dtype=np.int64).reshape(len(theirs), len(pods)))),
+            np.stack([*below, *(nobody if counts is None else counts[0] for counts in keeping)]),
+            state.without,
+        )
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[Pull, ...] | Status:
         """Return the pulls of all topology keys; InvalidObjectError for terms that cannot be read fails the attempt."""

@@ -96,19 +96,12 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self, state: tuple[_Spread, ...], pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
     ) -> Tally | None:
         """Count per constraint the Pods that it means."""
-        index, n_rows = snapshot.index(MatchingPods), snapshot.nodes.n_rows
-        if pod.spreads_by_few:
-            each = np.array([[spread.clause.holds(one) for one in pods] for spread in state], dtype=np.int64)
-            counts = [index.on_rows(PodMatch((spread.clause,), below=pod.priority), n_rows) for spread in state]
-            below = np.stack(counts)
-        else:
-            wanted = [(at, PodMatch((spread.clause,)), 1) for at, spread in enumerate(state)]
-            sums = index.added_up(wanted, len(wanted), Work(PATH))
-            each = np.array([sums.held_by(one) for one in pods], dtype=np.int64).reshape(len(pods), len(wanted)).T
-            below = sums.below(pod.priority, n_rows)
+        wanted = [(at, PodMatch((spread.clause,)), 1) for at, spread in enumerate(state)]
+        work = None if pod.spreads_by_few else Work(PATH)
+        sums = snapshot.index(MatchingPods).added_up(wanted, len(wanted), work)
         return Tally(
-            each,
-            below,
+            sums.held_by(pods),
+            sums.below(pod.priority, snapshot.nodes.n_rows),
             lambda gone: tuple(replace(spread, gone=here) for spread, here in zip(state, gone, strict=True)),
         )
 
