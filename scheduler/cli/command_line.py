@@ -28,12 +28,16 @@ class HelpAsked(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """All that a command touches besides its arguments; `run` stands in for the scheduler."""
+    """All that a command touches besides its arguments.
+
+    `run` stands in for the scheduler; `stdin` returns at most so many bytes.
+    """
 
     environ: Mapping[str, str]
     out: TextIO
     err: TextIO
     run: Callable[[Settings], int] | None = None
+    stdin: Callable[[int], bytes] | None = None
 
 
 class Parser(argparse.ArgumentParser):

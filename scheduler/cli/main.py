@@ -1,6 +1,7 @@
 """The `vane` command: reads the command line, calls what does the work, turns errors into exit codes.
 
-Exit code 0: a normal end, `--help`, `version`. 1: everything else, wrong usage too, as kube-scheduler.
+Exit code 0: a normal end, `--help`, `version`. 1: everything else, wrong usage too, as kube-scheduler; `vane check`
+tells wrong usage apart by 2.
 """
 
 from __future__ import annotations
@@ -47,10 +48,17 @@ def main(
     out: TextIO | None = None,
     err: TextIO | None = None,
     run: Callable[[Settings], int] | None = None,
+    stdin: Callable[[int], bytes] | None = None,
 ) -> int:
     """Run one command and return its exit code; what is not given is that of the process."""
     words = list(sys.argv[1:] if argv is None else argv)
-    around = Surroundings(os.environ if environ is None else environ, out or sys.stdout, err or sys.stderr, run)
+    around = Surroundings(
+        os.environ if environ is None else environ,
+        out or sys.stdout,
+        err or sys.stderr,
+        run,
+        stdin or (lambda n_bytes: sys.stdin.buffer.read(n_bytes)),
+    )
     try:
         return _dispatch(words, around)
     except HelpAsked as help_text:

@@ -7,7 +7,7 @@ the one link `..data`.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,24 +15,32 @@ from scheduler.errors import ConfigError
 from scheduler.strict_yaml.composer import MAX_BYTES
 
 SUFFIXES: Final = (".yaml", ".yml")
+STDIN: Final = "-"
 _ATTEMPTS: Final = 3
 
 Fingerprint = tuple[tuple[str, str, int, int, int], ...]
 """Per file: the path as shown, the real path, mtime in ns, size, inode."""
 
 
-def read_rule_files(paths: Iterable[str | os.PathLike[str]]) -> Mapping[str, bytes]:
+def read_rule_files(
+    paths: Iterable[str | os.PathLike[str]], stdin: Callable[[int], bytes] | None = None
+) -> Mapping[str, bytes]:
     """Return the content of every rule file that `paths` mean, by the path that messages show.
 
     A folder means its `*.yaml` and `*.yml`, sorted, without what is hidden and without subfolders. A file over
-    1 MiB comes cut, one byte longer than the format lets through.
+    1 MiB comes cut, one byte longer than the format lets through. Where there is a `stdin`, the path `-` means what
+    it gives, at most so many bytes.
 
     Raises
     ------
     ConfigError
         Where a path is missing, cannot be read, or is a folder without rule files.
     """
-    roots = [Path(path) for path in paths]
+    given = list(paths)
+    if stdin is not None and STDIN in given:
+        others = [path for path in given if path != STDIN]
+        return {"stdin": stdin(MAX_BYTES + 1), **(read_rule_files(others) if others else {})}
+    roots = [Path(path) for path in given]
     for _ in range(_ATTEMPTS - 1):
         try:
             return _read(roots)

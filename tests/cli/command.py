@@ -23,13 +23,13 @@ class Cli:
         self.err = ""
         self.ran: list[Settings] = []
 
-    def __call__(self, *argv: str, environ: dict[str, str] | None = None, run_code: int = 0) -> int:
+    def __call__(self, *argv: str, environ: dict[str, str] | None = None, run_code: int = 0, stdin: bytes = b"") -> int:
         out, err = io.StringIO(), io.StringIO()
 
         def run(settings: Settings) -> int:
             self.ran.append(settings)
             return run_code
 
-        code = main(argv, environ or {}, out, err, run)
+        code = main(argv, environ or {}, out, err, run, lambda n_bytes: stdin[:n_bytes])
         self.out, self.err = out.getvalue(), err.getvalue()
         return code

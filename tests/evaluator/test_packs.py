@@ -11,6 +11,7 @@ from scheduler.app.check.rule_files import check
 from scheduler.evaluator.store import SeriesStore
 from scheduler.model.rules import Signal
 from scheduler.signals.asking.lag_query import lag_query
+from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.promql import reaches
 from tests.evaluator.comparing import asked, difference, evaluated
 from tests.evaluator.conftest import Twins
@@ -24,7 +25,7 @@ BEFORE_END_S = (0.0, 7.5, 61.0, -45.0, -290.0)
 
 
 def signals_of(pack: Path) -> dict[str, Signal]:
-    return dict(check([pack]).rules.signals)
+    return dict(check(read_rule_files([pack])).rules.signals)
 
 
 def lags_of(signal: Signal) -> str:

@@ -10,6 +10,7 @@ import yaml
 
 from scheduler.app.check.rule_files import check
 from scheduler.model.rules import RuleSet
+from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.promql import selectors
 from tests.packs.record import DATA, RECORDINGS, recordings_of
 from tests.packs.recording import END_S
@@ -25,7 +26,7 @@ MAX_BYTES = 300_000
 
 @EACH_PACK
 def test_a_pack_loads_without_a_warning(path: Path) -> None:
-    report = check([path])
+    report = check(read_rule_files([path]))
     assert not report.problems
     assert not report.warnings
     assert report.rules.rules
@@ -39,7 +40,7 @@ def test_a_pack_says_first_what_it_is_for(path: Path) -> None:
 
 
 def test_all_packs_load_together_without_a_warning() -> None:
-    report = check([RULES])
+    report = check(read_rule_files([RULES]))
     assert not report.problems
     assert not report.warnings
     assert len(report.files) == len(PACKS) > 1

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TextIO
 
 from scheduler.app.check.cluster import read_cluster
+from scheduler.app.check.findings import Output, findings_of, for_machines
 from scheduler.app.check.live_check import check_live
-from scheduler.app.check.report import report_lines
-from scheduler.app.check.rule_files import check
+from scheduler.app.check.report import notes_of, report_lines
+from scheduler.app.check.rule_files import How, check
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import make_clients, server_names
 from scheduler.cluster.cache import Cache
@@ -32,31 +32,42 @@ class ComparedCluster:
     words: str
 
 
-def run_live_check(paths: Sequence[str | os.PathLike[str]], settings: Settings, out: TextIO) -> int:
-    """Check the rule files, then ask each query; 0 where nothing is wrong and every signal has an answer, else 1.
+def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, how: How) -> int:
+    """Check rule files, content by name, then ask each query.
+
+    Return 0 if nothing is wrong and every signal has an answer, else 1; a note on an answer is a warning.
 
     Raises
     ------
     ConfigError
-        A setting, a profile or a path is wrong; nothing was asked.
+        A setting or a profile is wrong; nothing was asked.
     """
     profiles = build_profiles(settings)
     profile = profiles.get(settings.scheduler_name) or next(iter(profiles.values()))
     clients = make_clients(settings.prometheus, with_stats=True)
     if not clients:
         raise ConfigError("vane check: no Prometheus is configured. Write --prometheus URL")
-    files = check(paths, profile.fixed_weight, server_names(settings.prometheus))
-    print("\n".join(files.lines()), file=out)
-    if files.problems:
+    checked = check(files, profile.fixed_weight, server_names(settings.prometheus))
+    if how.output is Output.TEXT:
+        print("\n".join(checked.lines()), file=out)
+    elif checked.problems:
+        print(for_machines(how.output, checked.findings, checked.counts), file=out)
+    if checked.problems:
         return FAILED
     found = _cluster(settings)
-    addresses = [f"{name or 'Prometheus'} at {one.url}" for name, one in settings.prometheus.by_name().items()]
-    print(f"\nAsked: {', '.join(addresses)}. {found.words}\n", file=out)
-    report = check_live(files.rules, clients, found.cache, profile.fixed_weight)
-    print("\n".join(report_lines(report)), file=out)
+    report = check_live(checked.rules, clients, found.cache, profile.fixed_weight)
+    if how.output is Output.TEXT:
+        addresses = [f"{name or 'Prometheus'} at {one.url}" for name, one in settings.prometheus.by_name().items()]
+        print(f"\nAsked: {', '.join(addresses)}. {found.words}\n", file=out)
+        print("\n".join(report_lines(report)), file=out)
+    else:
+        findings = [*checked.findings, *findings_of((), notes_of(report))]
+        counts = {**checked.counts, "unanswered": len(report.unanswered), "notes": len(notes_of(report))}
+        print(for_machines(how.output, findings, counts), file=out)
     for client in clients.values():
         client.close()
-    return FAILED if report.unanswered else OK
+    has_warnings = bool(checked.warnings or notes_of(report))
+    return FAILED if report.unanswered or (how.is_strict and has_warnings) else OK
 
 
 def _cluster(settings: Settings) -> ComparedCluster:

@@ -16,8 +16,13 @@ from scheduler.strict_yaml.report import problem_at
 _SHOWN_STRANGERS: Final = 3
 
 
+def notes_of(report: LiveReport) -> list[Problem]:
+    """Return what needs a look, each at its place in a file."""
+    return [*_signal_notes(report), *_rule_notes(report)]
+
+
 def report_lines(report: LiveReport) -> list[str]:
-    notes = [*_signal_notes(report), *_rule_notes(report)]
+    notes = notes_of(report)
     lines = [*_signal_table(report), *_rule_table(report), *(str(note) for note in notes)]
     n_silent = len(report.unanswered)
     counts = (_count(len(report.signals), "signal"), f"{n_silent} without an answer", _count(len(notes), "note"))

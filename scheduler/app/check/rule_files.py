@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, TextIO
 
 from scheduler.app.check.effective_weights import EffectiveWeight, effective_weights
-from scheduler.errors import ConfigError, Problem
+from scheduler.app.check.findings import Finding, Output, findings_of, for_machines
+from scheduler.errors import Problem
 from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.requests import CPU
 from scheduler.model.rules import (
@@ -25,7 +25,6 @@ from scheduler.model.rules import (
     WeightSignal,
     effect_scale,
 )
-from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
 from scheduler.strict_yaml.report import problem_at
@@ -38,6 +37,14 @@ WHERE_TENANTS_COUNT: Final = (
     "up to OVERCOMMIT of its figures, but never more than the node advertises, and only 100% if WHILE does not hold.",
     "On every other node Pods of all tenants may request 100% of what the node advertises.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a check is told; `is_strict` where a warning fails it."""
+
+    output: Output = Output.TEXT
+    is_strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,54 +61,54 @@ class CheckReport:
     fixed_weight: float = 0.0
 
     @property
-    def exit_code(self) -> int:
-        return FOUND_PROBLEMS if self.problems else OK
+    def findings(self) -> list[Finding]:
+        return findings_of(self.problems, self.warnings)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are of everything, by plural noun; with problems, what is in force is not told."""
+        rules = self.rules
+        counts = {"files": len(self.files), "problems": len(self.problems), "warnings": len(self.warnings)}
+        if not self.problems:
+            counts |= {"signals": len(rules.signals), "rules": len(rules.rules)}
+            counts |= {"tenants": len(rules.tenants)} if rules.tenants else {}
+        return counts
+
+    def exit_code(self, *, is_strict: bool = False) -> int:
+        return FOUND_PROBLEMS if self.problems or (is_strict and self.warnings) else OK
 
     def lines(self) -> list[str]:
         """Return the whole report: one line a finding, tables if nothing is wrong, one line of summary."""
-        lines = [str(problem) for problem in self.problems]
-        lines += [
-            f"{warning.file}:{warning.line}:{warning.column}: warning: {warning.message}" for warning in self.warnings
-        ]
+        lines = [finding.line for finding in self.findings]
         if not self.problems:
             lines += _signal_table(self.rules) + _built_in_table(self.rules)
             lines += _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
         return [*lines, self._summary()]
 
     def _summary(self) -> str:
-        counts = [
-            _count(len(self.files), "file"),
-            _count(len(self.problems), "problem"),
-            _count(len(self.warnings), "warning"),
-        ]
-        if not self.problems:
-            counts += [_count(len(self.rules.signals), "signal"), _count(len(self.rules.rules), "rule")]
-            counts += [_count(len(self.rules.tenants), "tenant")] if self.rules.tenants else []
-        return ", ".join(counts)
+        return ", ".join(_count(number, noun.removesuffix("s")) for noun, number in self.counts.items())
 
 
-def check(
-    paths: Iterable[str | os.PathLike[str]], fixed_weight: float = 0.0, servers: Set[str] | None = None
-) -> CheckReport:
-    """Read and lint rule files; ConfigError where a path cannot be read at all.
+def check(files: Mapping[str, bytes], fixed_weight: float = 0.0, servers: Set[str] | None = None) -> CheckReport:
+    """Lint rule files, content by name.
 
     `servers` are the names that a signal's `server` may have; None where they are not known.
     """
-    files = read_rule_files(paths)
     reading = lint_rule_files(files, servers=servers)
-    warnings = (*reading.warnings, *_unused(reading.rules))
+    # A rule that could not be read may be the one that uses a signal.
+    warnings = (*reading.warnings, *(() if reading.problems else _unused(reading.rules)))
     return CheckReport(tuple(files), reading.problems, warnings, reading.rules, fixed_weight)
 
 
-def run_check(paths: Iterable[str | os.PathLike[str]], out: TextIO, fixed_weight: float = 0.0) -> int:
-    """Write the report of `check` and return the exit code: 0 without problems, else 1."""
-    try:
-        report = check(paths, fixed_weight)
-    except ConfigError as error:
-        print(error, file=out)
-        return FOUND_PROBLEMS
-    print("\n".join(report.lines()), file=out)
-    return report.exit_code
+def run_check(files: Mapping[str, bytes], out: TextIO, how: How, fixed_weight: float = 0.0) -> int:
+    """Write the report of `check` and return the exit code: 0 if nothing is wrong, else 1."""
+    report = check(files, fixed_weight)
+    text = "\n".join(report.lines())
+    if how.output is not Output.TEXT:
+        text = for_machines(how.output, report.findings, report.counts)
+    if text:
+        print(text, file=out)
+    return report.exit_code(is_strict=how.is_strict)
 
 
 def filter_text(limits: RuleFilter | None) -> str:
