@@ -111,15 +111,17 @@ def _update_rules(metrics: Metrics, snapshot: Snapshot) -> None:
 
 
 def _n_refused(one: CompiledRule, snapshot: Snapshot) -> int:
-    """Return how many nodes a rule refuses for their value now: by samples alone, to some Pod at least.
+    """Return how many nodes a rule refuses now to all Pods alike, else for their samples to some Pod at least.
 
     What is read of the snapshot, and not asked for, counts where it is the same for all Pods.
     """
+    if one.rule.mode is Mode.SHADOW:
+        return 0
+    if not one.reading.depends_on_pod:
+        return int(np.count_nonzero(one.refused(snapshot)))
     is_asked = one.reading.is_asked
     tripped = snapshot.signals.tripped.get(one.name) if is_asked else one.reading.tripped(None, snapshot)
-    if tripped is None or one.rule.mode is Mode.SHADOW:
-        return 0
-    return int(np.count_nonzero(tripped & snapshot.nodes.alive))
+    return 0 if tripped is None else int(np.count_nonzero(tripped & snapshot.nodes.alive))
 
 
 def _score_spread(one: CompiledRule, snapshot: Snapshot) -> float:

@@ -250,8 +250,7 @@ def _learned_figures(signal: Signal, store: SignalStore) -> Iterator[LearnedFigu
 def _rule_figures(one: CompiledRule, now: _Now) -> RuleFigures:
     rule, table, n_refused = one.rule, now.snapshot.signals, -1
     if rule.filter is not None and not one.reading.depends_on_pod:
-        tripped = one.reading.tripped(None, now.snapshot)
-        n_refused = 0 if tripped is None else int(np.count_nonzero(tripped & now.nodes.alive))
+        n_refused = int(np.count_nonzero(one.refused(now.snapshot)))
     return RuleFigures(
         name=rule.name,
         signal=rule.signal,
