@@ -71,7 +71,7 @@ def test_every_signal_and_rule_is_told_without_a_single_node(harness: Harness) -
     assert (cpu.n_nodes, cpu.n_covered, cpu.is_suspect) == (5, 4, False)
     assert isinstance(gpu, SignalFigures)
     assert (gpu.state, gpu.age_s, gpu.n_covered) == (Freshness.ABSENT, math.inf, 0)
-    assert hot == RuleFigures("hot", "cpu", "enforce", 3.0, True, True, False, 2), "one beyond its limit, one unmeasured"
+    assert hot == RuleFigures("hot", "cpu", "enforce", 3.0, True, True, False, 2), "one has no sample"
     assert busy == RuleFigures("busy", "gpu", "enforce", 0.0, True, False, False, 0)
     assert 'vane_rule_refused_nodes{rule="hot"} 2.0' in harness.metrics_page()
 
