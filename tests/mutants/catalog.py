@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.decisions import IN_DECISIONS
+from tests.mutants.hostile import IN_DEFENCES
 from tests.mutants.mutant import Mutant
 
 _MODEL = (
@@ -124,8 +125,8 @@ _CLUSTER = (
     Mutant(
         bug="more Pods come back within one second than may",
         path="cluster/spread.py",
-        old="now_s - self._released_s[0] < 1",
-        new="now_s - self._released_s[0] <= 0",
+        old="released_s[0] + 1 if",
+        new="released_s[0] if",
         tests=("cluster/test_queue_events.py",),
     ),
     Mutant(
@@ -321,4 +322,4 @@ _SIGNALS = (
     ),
 )
 
-MUTANTS = (*_MODEL, *_CLUSTER, *_KUBE, *_LOOP, *_SIGNALS, *IN_DECISIONS)
+MUTANTS = (*_MODEL, *_CLUSTER, *_KUBE, *_LOOP, *_SIGNALS, *IN_DECISIONS, *IN_DEFENCES)
