@@ -11,6 +11,7 @@ from functools import partial
 
 from tests.faults.bench.bench import Bench, Setting
 from tests.faults.checker.evidence import Allowance
+from tests.faults.checker.processes import Flat
 from tests.faults.checker.requests import n_binds_asked
 from tests.faults.proxy.http import Fault
 from tests.faults.row import Row
@@ -140,9 +141,11 @@ def _n_shared(by_replica: Counter[tuple[str, str]]) -> int:
 
 _LOST = frozenset({1})
 _KILLED = frozenset({1, -signal.SIGKILL})
-_LOOPED = Setting(n_replicas=3, flags=_SHORT_LEASE, exits=_KILLED)
-_LOOPED_SLOW = replace(_LOOPED, allowance=Allowance(network_s=1.0))
-_FROZEN = replace(_LOOPED, allowance=Allowance(stale_s=_SHORT_LEASE_S + 2.0, late_s=10.0))
+_POOL = Flat(n_descriptors=48)
+"""A binder that begins to lead opens up to 40 connections."""
+_LOOPED = Setting(n_replicas=3, flags=_SHORT_LEASE, exits=_KILLED, allowance=Allowance(flat=_POOL))
+_LOOPED_SLOW = replace(_LOOPED, allowance=Allowance(network_s=1.0, flat=_POOL))
+_FROZEN = replace(_LOOPED, allowance=Allowance(stale_s=_SHORT_LEASE_S + 2.0, late_s=10.0, flat=_POOL))
 """A process that was frozen for less than its term goes on with what it had under way."""
 _BOTH_LEAD = Setting(
     flags=("--leader-elect=false",), is_elected=False, allowance=Allowance(has_many_leaders=True, stale_s=1.0)
