@@ -77,7 +77,10 @@ def killed(bench: Bench, fault: Callable[[], Fault] | None = None, roles: Sequen
     """One leader after the other is killed under load; with no `roles` all its processes at the same moment."""
     if fault is not None:
         bench.servers.front.add(fault())
-    took_s = [_taken_over(bench, signal.SIGKILL, roles)[1] for _ in range(int(bench.seconds(25, 3)))]
+    took_s = []
+    for _ in range(int(bench.seconds(25, 3))):
+        bench.last(1.0)  # so that it is killed while it binds
+        took_s.append(_taken_over(bench, signal.SIGKILL, roles)[1])
     bench.servers.front.mend()
     bench.measure_recovery()
     steps.tell_take_overs(bench, took_s, _SHORT_LEASE_S + _AFTER_KILL_S)
