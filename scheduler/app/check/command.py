@@ -56,17 +56,18 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
         return FAILED
     found = _cluster(settings)
     report = check_live(checked.rules, clients, found.cache, profile.fixed_weight)
+    notes = checked.located(notes_of(report))
     if how.output is Output.TEXT:
         addresses = [f"{name or 'Prometheus'} at {one.url}" for name, one in settings.prometheus.by_name().items()]
         print(f"\nAsked: {', '.join(addresses)}. {found.words}\n", file=out)
-        print("\n".join(report_lines(report)), file=out)
+        print("\n".join(report_lines(report, notes)), file=out)
     else:
-        findings = [*checked.findings, *findings_of((), notes_of(report))]
-        counts = {**checked.counts, "unanswered": len(report.unanswered), "notes": len(notes_of(report))}
+        findings = [*checked.findings, *findings_of((), notes)]
+        counts = {**checked.counts, "unanswered": len(report.unanswered), "notes": len(notes)}
         print(for_machines(how.output, findings, counts), file=out)
     for client in clients.values():
         client.close()
-    has_warnings = bool(checked.warnings or notes_of(report))
+    has_warnings = bool(checked.warnings or notes)
     return FAILED if report.unanswered or (how.is_strict and has_warnings) else OK
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from scheduler.app.check.live_check import AskedSignal, LiveReport, RuleNow
@@ -21,8 +21,7 @@ def notes_of(report: LiveReport) -> list[Problem]:
     return [*_signal_notes(report), *_rule_notes(report)]
 
 
-def report_lines(report: LiveReport) -> list[str]:
-    notes = notes_of(report)
+def report_lines(report: LiveReport, notes: Sequence[Problem]) -> list[str]:
     lines = [*_signal_table(report), *_rule_table(report), *(str(note) for note in notes)]
     n_silent = len(report.unanswered)
     counts = (_count(len(report.signals), "signal"), f"{n_silent} without an answer", _count(len(notes), "note"))

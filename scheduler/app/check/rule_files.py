@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, TextIO
 
 from scheduler.app.check.effective_weights import EffectiveWeight, effective_weights
 from scheduler.app.check.findings import Finding, Output, findings_of, for_machines
+from scheduler.app.check.sources import sources_of
 from scheduler.errors import Problem
 from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.requests import CPU
@@ -51,13 +52,15 @@ class How:
 class CheckReport:
     """The outcome of one check; with problems, `rules` holds only what has none.
 
-    `fixed_weight` is what the score plugins of the profile weigh together, beside the rules.
+    `located` returns problems of rule files at their places in what was given. `fixed_weight` is what the score plugins
+    of the profile weigh together, beside the rules.
     """
 
     files: tuple[str, ...]
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
     rules: RuleSet
+    located: Callable[[Sequence[Problem]], list[Problem]]
     fixed_weight: float = 0.0
 
     @property
@@ -90,14 +93,22 @@ class CheckReport:
 
 
 def check(files: Mapping[str, bytes], fixed_weight: float = 0.0, servers: Set[str] | None = None) -> CheckReport:
-    """Lint rule files, content by name.
+    """Lint rule files, content by name, and those within manifests.
 
     `servers` are the names that a signal's `server` may have; None where they are not known.
     """
-    reading = lint_rule_files(files, servers=servers)
+    sources = sources_of(files)
+    reading = lint_rule_files(sources.rule_files, servers=servers)
     # A rule that could not be read may be the one that uses a signal.
     warnings = (*reading.warnings, *(() if reading.problems else _unused(reading.rules)))
-    return CheckReport(tuple(files), reading.problems, warnings, reading.rules, fixed_weight)
+    return CheckReport(
+        tuple(sources.rule_files),
+        (*sources.problems, *sources.located(reading.problems)),
+        tuple(sources.located(warnings)),
+        reading.rules,
+        sources.located,
+        fixed_weight,
+    )
 
 
 def run_check(files: Mapping[str, bytes], out: TextIO, how: How, fixed_weight: float = 0.0) -> int:
