@@ -1,7 +1,7 @@
 """Rule files as they are deployed: several documents in a file, ConfigMaps that hold rule files, lists of ConfigMaps.
 
-`vane run` reads files that a ConfigMap has been mounted as. Here the same rules are found in manifests, and mistakes are
-told with their place there.
+`vane run` reads files that a ConfigMap has been mounted as. Here the same rules are found in manifests, and mistakes
+are told with their place there.
 """
 
 from __future__ import annotations
