@@ -52,7 +52,7 @@ def _check(words: Sequence[str], around: Surroundings) -> int:
         # The table of settings takes longer to load than files to check.
         add_options(parser, lambda option: option.flag.startswith("prometheus") or option.flag == "kubeconfig")
     given = vars(parser.read(words))
-    how = How(Output(given.pop("output")), given.pop("strict"))
+    how = How(Output(given.pop("output")), given.pop("strict"), around.width)
     files = read_rule_files(given.pop("paths") or [DEFAULT_RULES], around.stdin)
     if any(value is not None for value in given.values()):
         from scheduler.app.check.command import run_live_check

@@ -39,6 +39,14 @@ class Surroundings:
     run: Callable[[Settings], int] | None = None
     stdin: Callable[[int], bytes] | None = None
 
+    @property
+    def width(self) -> int | None:
+        """How many characters fit into a line of the output; None where nobody looks at it."""
+        columns = self.environ.get("COLUMNS", "")
+        if columns.isdecimal() and int(columns):
+            return int(columns)
+        return os.get_terminal_size(self.out.fileno()).columns if self.out.isatty() else None
+
 
 class Parser(argparse.ArgumentParser):
     """Raises where argparse would end the process."""

@@ -49,7 +49,7 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
         raise ConfigError("vane check: no Prometheus is configured. Write --prometheus URL")
     checked = check(files, profile.fixed_weight, server_names(settings.prometheus))
     if how.output is Output.TEXT:
-        print("\n".join(checked.lines()), file=out)
+        print("\n".join(checked.lines(how.width)), file=out)
     elif checked.problems:
         print(for_machines(how.output, checked.findings, checked.counts), file=out)
     if checked.problems:
@@ -60,7 +60,7 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
     if how.output is Output.TEXT:
         addresses = [f"{name or 'Prometheus'} at {one.url}" for name, one in settings.prometheus.by_name().items()]
         print(f"\nAsked: {', '.join(addresses)}. {found.words}\n", file=out)
-        print("\n".join(report_lines(report, notes)), file=out)
+        print("\n".join(report_lines(report, notes, how.width)), file=out)
     else:
         findings = [*checked.findings, *findings_of((), notes)]
         counts = {**checked.counts, "unanswered": len(report.unanswered), "notes": len(notes)}

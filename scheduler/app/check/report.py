@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from scheduler.app.check.live_check import AskedSignal, LiveReport, RuleNow
-from scheduler.app.check.rule_files import table
+from scheduler.app.check.table import table
 from scheduler.errors import Problem
 from scheduler.model.rules import FilterMissing, Mode
 from scheduler.signals.asking.groupings import grouping_of
@@ -21,16 +21,16 @@ def notes_of(report: LiveReport) -> list[Problem]:
     return [*_signal_notes(report), *_rule_notes(report)]
 
 
-def report_lines(report: LiveReport, notes: Sequence[Problem]) -> list[str]:
-    lines = [*_signal_table(report), *_rule_table(report), *(str(note) for note in notes)]
+def report_lines(report: LiveReport, notes: Sequence[Problem], width: int | None = None) -> list[str]:
+    lines = [*_signal_table(report, width), *_rule_table(report, width), *(str(note) for note in notes)]
     n_silent = len(report.unanswered)
     counts = (_count(len(report.signals), "signal"), f"{n_silent} without an answer", _count(len(notes), "note"))
     return [*lines, ", ".join(counts)]
 
 
-def _signal_table(report: LiveReport) -> list[str]:
+def _signal_table(report: LiveReport, width: int | None) -> list[str]:
     head = ("SIGNAL", "SERVER", "SERIES", "NODES", "DROPPED", "AGE", "TIME", "SAMPLES")
-    return table(head, [_signal_row(one, report.n_nodes) for one in report.signals])
+    return table(head, [_signal_row(one, report.n_nodes) for one in report.signals], width)
 
 
 def _signal_row(one: AskedSignal, n_nodes: int | None) -> tuple[str, ...]:
@@ -59,16 +59,17 @@ def _drops(one: AskedSignal, *, is_cluster_known: bool) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items() if count) or "-"
 
 
-def _rule_table(report: LiveReport) -> list[str]:
-    head = ("RULE", "REFUSES NOW", "WEIGHT NOW", "EFFECTIVE", "SHARE")
-    return table(head, [_rule_row(one, report.n_nodes) for one in report.rules])
+def _rule_table(report: LiveReport, width: int | None) -> list[str]:
+    head = ("RULE", "REFUSES NOW", "WEIGHT NOW", "CAPPED TO", "SHARE")
+    return table(head, [_rule_row(one, report.n_nodes) for one in report.rules], width)
 
 
 def _rule_row(one: RuleNow, n_nodes: int | None) -> tuple[str, ...]:
     weight = one.weight
     weights = ("-", "-", "-")
     if weight is not None:
-        weights = (f"{weight.written:.4g}", f"{weight.effective:.4g}", f"{100.0 * weight.share:.0f}%")
+        capped = f"{weight.effective:.4g}" if weight.is_capped else "-"
+        weights = (f"{weight.written:.4g}", capped, f"{100.0 * weight.share:.0f}%")
     return (one.rule.name, _refuses(one, n_nodes), *weights)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, TextIO
@@ -9,6 +10,7 @@ from typing import Final, TextIO
 from scheduler.app.check.effective_weights import EffectiveWeight, effective_weights
 from scheduler.app.check.findings import Finding, Output, findings_of, for_machines
 from scheduler.app.check.sources import sources_of
+from scheduler.app.check.table import table
 from scheduler.errors import Problem
 from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.requests import CPU
@@ -21,13 +23,16 @@ from scheduler.model.rules import (
     RuleFilter,
     RuleScore,
     RuleSet,
+    ScoreMissing,
     Signal,
     Tenant,
+    Unit,
     WeightSignal,
     effect_scale,
 )
 from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
+from scheduler.signals.format.units import amount_text
 from scheduler.strict_yaml.report import problem_at
 
 OK = 0
@@ -42,10 +47,11 @@ WHERE_TENANTS_COUNT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a check is told; `is_strict` where a warning fails it."""
+    """How a check is told: tables at most `width` characters wide, None for any; `is_strict`: a warning fails it."""
 
     output: Output = Output.TEXT
     is_strict: bool = False
+    width: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +86,12 @@ class CheckReport:
     def exit_code(self, *, is_strict: bool = False) -> int:
         return FOUND_PROBLEMS if self.problems or (is_strict and self.warnings) else OK
 
-    def lines(self) -> list[str]:
+    def lines(self, width: int | None = None) -> list[str]:
         """Return the whole report: one line a finding, tables if nothing is wrong, one line of summary."""
         lines = [finding.line for finding in self.findings]
         if not self.problems:
-            lines += _signal_table(self.rules) + _built_in_table(self.rules)
-            lines += _rule_table(self.rules, self.fixed_weight) + _tenant_table(self.rules)
+            lines += _signal_table(self.rules, width) + _built_in_table(self.rules, width)
+            lines += _rule_table(self.rules, self.fixed_weight, width) + _tenant_table(self.rules, width)
         return [*lines, self._summary()]
 
     def _summary(self) -> str:
@@ -114,7 +120,7 @@ def check(files: Mapping[str, bytes], fixed_weight: float = 0.0, servers: Set[st
 def run_check(files: Mapping[str, bytes], out: TextIO, how: How, fixed_weight: float = 0.0) -> int:
     """Write the report of `check` and return the exit code: 0 if nothing is wrong, else 1."""
     report = check(files, fixed_weight)
-    text = "\n".join(report.lines())
+    text = "\n".join(report.lines(how.width))
     if how.output is not Output.TEXT:
         text = for_machines(how.output, report.findings, report.counts)
     if text:
@@ -122,16 +128,17 @@ def run_check(files: Mapping[str, bytes], out: TextIO, how: How, fixed_weight: f
     return report.exit_code(is_strict=how.is_strict)
 
 
-def filter_text(limits: RuleFilter | None) -> str:
-    """Return a filter in a few words, as `max 0.8 clear 0.75`; `-` without one."""
+def filter_text(limits: RuleFilter | None, unit: Unit) -> str:
+    """Return a filter in a few words, as `max 80% clear 75%`; `-` without one."""
     if limits is None:
         return "-"
     parts = []
     for name, limit, clear in (("max", limits.max, limits.max_clear), ("min", limits.min, limits.min_clear)):
         if limit is not None:
-            parts.append(f"{name} {limit:g}" + (f" clear {clear:g}" if clear is not None and clear != limit else ""))
+            cleared = f" clear {amount_text(clear, unit)}" if clear is not None and clear != limit else ""
+            parts.append(f"{name} {amount_text(limit, unit)}{cleared}")
     if limits.valve is not None:
-        parts.append(f"valve {limits.valve:g}")
+        parts.append(f"valve {100.0 * limits.valve:g}%")
     if limits.hold_s > 0.0:
         parts.append(f"hold {limits.hold_s:g}s")
     if limits.missing is not FilterMissing.ALLOW:
@@ -149,23 +156,29 @@ def acts_text(rule: Rule) -> str:
     return " ".join(("canary", *filter(None, (percent, *rule.canary.namespaces))))
 
 
-def score_text(score: RuleScore | None) -> str:
-    """Return a score in a few words, as `0->100 1->0`; `-` without one."""
-    return "-" if score is None else f"{_curve_text(score.curve)}, missing {score.missing}"
+def score_text(score: RuleScore | None, unit: Unit) -> str:
+    """Return a score in a few words, as `100 at 0%, 0 at 100%`; `-` without one."""
+    if score is None:
+        return "-"
+    missing = "" if score.missing is ScoreMissing.NEUTRAL else f", missing {score.missing}"
+    return f"{_curve_text(score.curve, unit)}{missing}"
 
 
-def weight_text(rule: Rule) -> str:
+def weight_text(rule: Rule, signals: Mapping[str, Signal]) -> str:
     if rule.score is None:
         return "-"
     if isinstance(rule.weight, WeightSignal):
-        return f"{rule.weight.signal}: {_curve_text(rule.weight.curve)}, missing {rule.weight.missing:g}"
+        weight, unit = rule.weight, signals[rule.weight.signal].unit
+        return f"{weight.signal}: {_curve_text(weight.curve, unit)}, missing {weight.missing:g}"
     return f"{rule.weight:g}"
 
 
 def effective_text(rule: Rule, weights: Mapping[str, EffectiveWeight]) -> tuple[str, str]:
-    """Return what is left of a rule's weight under its share cap, and its share of all that scores."""
+    """Return what is left of a rule's weight where its share cap takes of it, and its share of all that scores."""
     weight = weights.get(rule.name)
-    return ("-", "-") if weight is None else (f"{weight.effective:.4g}", f"{100.0 * weight.share:.0f}%")
+    if weight is None:
+        return "-", "-"
+    return f"{weight.effective:.4g}" if weight.is_capped else "-", f"{100.0 * weight.share:.0f}%"
 
 
 def pending_load_text(signal: Signal) -> str:
@@ -190,7 +203,7 @@ def _unused(rules: RuleSet) -> list[Problem]:
     return found
 
 
-def _signal_table(rules: RuleSet) -> list[str]:
+def _signal_table(rules: RuleSet, width: int | None) -> list[str]:
     head: tuple[str, ...] = ("SIGNAL", "BY", "UNIT", "INTERVAL", "MAX AGE", "WINDOW")
     head = (*head, "PENDING LOAD", "SMOOTHING", "RANGE", "REDUCE")
     rows: list[tuple[str, ...]] = [
@@ -203,7 +216,7 @@ def _signal_table(rules: RuleSet) -> list[str]:
             f"{signal.window_s:g}s" if signal.window_s else "-",
             pending_load_text(signal),
             f"{signal.smoothing_s:g}s" if signal.smoothing_s else "-",
-            f"{signal.range[0]:g}..{signal.range[1]:g}" if signal.range else "-",
+            _range_text(signal),
             str(signal.reduce or "-"),
         )
         for signal in rules.asked.values()
@@ -211,35 +224,46 @@ def _signal_table(rules: RuleSet) -> list[str]:
     servers = [signal.server for signal in rules.asked.values()]
     if any(servers):
         head, rows = (*head, "SERVER"), [(*row, name or "-") for row, name in zip(rows, servers, strict=True)]
-    return table(head, rows)
+    return table(head, rows, width)
 
 
-def _built_in_table(rules: RuleSet) -> list[str]:
+def _range_text(signal: Signal) -> str:
+    if signal.range is None:
+        return "-"
+    low, high = ("any" if math.isinf(one) else amount_text(one, signal.unit) for one in signal.range)
+    return f"{low}..{high}"
+
+
+def _built_in_table(rules: RuleSet, width: int | None) -> list[str]:
     asked = rules.asked
     built_in = [signal for name, signal in rules.signals.items() if name not in asked]
     rows = [(signal.name, describe_by(signal), str(signal.unit), signal.source) for signal in built_in]
-    return table(("BUILT IN", "BY", "UNIT", "READS"), rows)
+    return table(("BUILT IN", "BY", "UNIT", "READS"), rows, width)
 
 
-def _rule_table(rules: RuleSet, fixed_weight: float) -> list[str]:
-    head = ("RULE", "SIGNAL", "ACTS", "FILTER", "SCORE", "WEIGHT", "EFFECTIVE", "SHARE")
+def _rule_table(rules: RuleSet, fixed_weight: float, width: int | None) -> list[str]:
+    head = ("RULE", "SIGNAL", "ACTS", "FILTER", "SCORE", "WEIGHT", "CAPPED TO", "SHARE")
     weights = effective_weights(rules.rules, fixed_weight)
     rows = [
         (
             rule.name,
             rule.signal or "-",
             acts_text(rule),
-            rule.label_match.text if rule.label_match else filter_text(rule.filter),
-            score_text(rule.score),
-            weight_text(rule),
+            rule.label_match.text if rule.label_match else filter_text(rule.filter, _unit(rule, rules)),
+            score_text(rule.score, _unit(rule, rules)),
+            weight_text(rule, rules.signals),
             *effective_text(rule, weights),
         )
         for rule in rules.rules
     ]
-    return table(head, rows)
+    return table(head, rows, width)
 
 
-def _tenant_table(rules: RuleSet) -> list[str]:
+def _unit(rule: Rule, rules: RuleSet) -> Unit:
+    return rules.signals[rule.signal].unit if rule.signal else Unit.NONE
+
+
+def _tenant_table(rules: RuleSet, width: int | None) -> list[str]:
     """Return who may use how much, while what is measured, and where all that counts; the last row is of no tenant."""
     rows = [
         (
@@ -247,14 +271,14 @@ def _tenant_table(rules: RuleSet) -> list[str]:
             _namespaces_text(tenant),
             f"{tenant.per_mille / 10:g}%",
             ", ".join(tenant.resources),
-            _while_text(tenant),
+            _while_text(tenant, rules.signals),
         )
         for tenant in rules.tenants
     ]
     if not rows:
         return []
     head = ("TENANT", "NAMESPACES", "OVERCOMMIT", "RESOURCES", "WHILE")
-    return [*table(head, [*rows, ("-", "all others", "100%", "all", "-")]), *WHERE_TENANTS_COUNT, ""]
+    return [*table(head, [*rows, ("-", "all others", "100%", "all", "-")], width), *WHERE_TENANTS_COUNT, ""]
 
 
 def _namespaces_text(tenant: Tenant) -> str:
@@ -262,28 +286,21 @@ def _namespaces_text(tenant: Tenant) -> str:
     return " ".join((*tenant.namespaces, *labels)) or "all"
 
 
-def _while_text(tenant: Tenant) -> str:
+def _while_text(tenant: Tenant, signals: Mapping[str, Signal]) -> str:
     if tenant.per_mille <= 1000 or not tenant.bounds:
         return "-"
-    return ", ".join(f"{bound.signal} {_bound_text(bound.filter)}" for bound in tenant.bounds)
+    return ", ".join(
+        f"{bound.signal} {_bound_text(bound.filter, signals[bound.signal].unit)}" for bound in tenant.bounds
+    )
 
 
-def _bound_text(limits: RuleFilter | None) -> str:
+def _bound_text(limits: RuleFilter | None, unit: Unit) -> str:
     """Return the limits without what goes without saying: that a sample is needed."""
-    return " ".join(part for part in filter_text(limits).split(", ") if not part.startswith("missing"))
+    return " ".join(part for part in filter_text(limits, unit).split(", ") if not part.startswith("missing"))
 
 
-def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    if not rows:
-        return []
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
-    ] + [""]
-
-
-def _curve_text(curve: Curve) -> str:
-    return " ".join(f"{x:g}->{y:g}" for x, y in zip(curve.xs, curve.ys, strict=True))
+def _curve_text(curve: Curve, unit: Unit) -> str:
+    return ", ".join(f"{y:g} at {amount_text(x, unit)}" for x, y in zip(curve.xs, curve.ys, strict=True))
 
 
 def _count(number: int, noun: str) -> str:

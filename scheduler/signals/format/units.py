@@ -48,6 +48,18 @@ SUFFIXES: Final[Mapping[Unit, Mapping[str, Fraction]]] = {
 _SUGGESTED: Final = (Unit.SECONDS, Unit.BYTES, Unit.RATIO, Unit.WATT, Unit.CELSIUS)
 
 
+_SHOWN: Final[Mapping[Unit, tuple[str, ...]]] = {
+    Unit.SECONDS: ("ms", "s"),
+    Unit.MILLISECONDS: ("ms", "s"),
+    Unit.BYTES: ("B", "Ki", "Mi", "Gi", "Ti"),
+    Unit.RATIO: ("%",),
+    Unit.PERCENT: ("%",),
+    Unit.WATT: ("W", "kW"),
+    Unit.CELSIUS: ("°C",),
+}
+"""With which suffixes amounts are shown, the smallest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """Whose numbers are read: a signal and its unit; the unit is None where the signal itself is broken."""
@@ -93,3 +105,15 @@ def _unit_advice(suffix: str, signal: str) -> str:
         if suffix in SUFFIXES[unit]:
             return f"Write `unit: {unit.value}` in signal '{signal}', or the number without {suffix!r}"
     return f"Write the number without {suffix!r}; suffixes are known for units {', '.join(_SUGGESTED)}"
+
+
+def amount_text(amount: float, unit: Unit) -> str:
+    """Return an amount, in its unit, as one would write it into a rule file: 0.8 as `80%`, 2**31 as `2Gi`."""
+    shown = [(name, float(SUFFIXES[unit][name])) for name in _SHOWN.get(unit, ())]
+    if not shown:
+        return f"{amount:.6g}"
+    fitting = [one for one in shown if abs(amount) >= one[1]]
+    suffix, factor = fitting[-1] if fitting else shown[0]
+    if amount == 0.0:
+        suffix, factor = next((one for one in shown if one[1] == 1.0), shown[0])
+    return f"{amount / factor:.6g}{suffix}"

@@ -43,15 +43,15 @@ def test_good_files_give_tables_and_zero(tmp_path: Path) -> None:
     code, lines = run(tmp_path)
     assert code == 0
     assert [" ".join(line.split()) for line in lines] == [
-        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW PENDING LOAD SMOOTHING RANGE REDUCE",
-        "use node ratio 15s 60s 120s cpu: 200m - 0..1 -",
-        "burn cluster none 15s 60s - - - - -",
+        "SIGNAL BY UNIT INTERVAL MAX AGE WINDOW PENDING LOAD RANGE",
+        "use node ratio 15s 60s 120s cpu: 200m 0%..100%",
+        "burn cluster none 15s 60s - - -",
         "",
-        "RULE SIGNAL ACTS FILTER SCORE WEIGHT EFFECTIVE SHARE",
-        "hot use always max 0.8 clear 0.75, valve 0.5, missing reject 0->100 1->0, missing neutral 3 3 17%",
-        "even use always - 0->100 1->0, missing worst 1 1 6%",
-        "burning use always - 0->100 1->0, missing neutral burn: 0->1 2->10, missing 1 1 6%",
-        "stop burn always max 9 - - - -",
+        "RULE SIGNAL ACTS FILTER SCORE WEIGHT SHARE",
+        "hot use always max 80% clear 75%, valve 50%, missing reject 100 at 0%, 0 at 100% 3 17%",
+        "even use always - 100 at 0%, 0 at 100%, missing worst 1 6%",
+        "burning use always - 100 at 0%, 0 at 100% burn: 1 at 0, 10 at 2, missing 1 6%",
+        "stop burn always max 9 - - -",
         "",
         "1 file, 0 problems, 0 warnings, 2 signals, 4 rules",
     ]
@@ -71,8 +71,8 @@ def test_it_says_on_whom_a_rule_acts(tmp_path: Path, field: str, text: str) -> N
     (tmp_path / "a.yaml").write_text(good.replace("inflight: {cpu: 200m}", "smoothing: 30s"))
     lines = [" ".join(line.split()) for line in run(tmp_path)[1]]
     (rule,) = (line for line in lines if line.startswith("hot "))
-    assert rule.startswith(f"hot use {text} max 0.8 clear 0.75, hold 90s, missing reject ")
-    assert "use node ratio 15s 60s 120s - 30s 0..1 -" in lines
+    assert rule.startswith(f"hot use {text} max 80% clear 75%, hold 90s, missing reject ")
+    assert "use node ratio 15s 60s 120s 30s 0%..100%" in lines
 
 
 def test_a_rule_weighs_no_more_than_its_share(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_tenants_are_told_plainly(tmp_path: Path) -> None:
     assert "a.yaml:11:18: warning: tenant 'rich': above 100 % whatever is measured" in lines[0]
     assert [" ".join(line.split()) for line in lines[4:]] == [
         "TENANT NAMESPACES OVERCOMMIT RESOURCES WHILE",
-        "shop shop shop-* team=shop|web 105% cpu, memory use max 0.85 clear 0.8",
+        "shop shop shop-* team=shop|web 105% cpu, memory use max 85% clear 80%",
         "batch tier=batch 92.5% cpu -",
         "rich all 150% cpu, memory -",
         "- all others 100% all -",
@@ -197,9 +197,9 @@ def test_signals_that_ask_nobody_and_label_matches_are_shown(tmp_path: Path) -> 
         "mates zone/name none count same app window 3600s",
         "spare node bytes allocatable memory",
         "",
-        "RULE SIGNAL ACTS FILTER SCORE WEIGHT EFFECTIVE SHARE",
-        "apart mates always max 2 - - - -",
-        "own - always Pod label tenant = node label example.com/tenant - - - -",
+        "RULE SIGNAL ACTS FILTER",
+        "apart mates always max 2",
+        "own - always Pod label tenant = node label example.com/tenant",
         "",
         "1 file, 0 problems, 1 warning, 2 signals, 2 rules",
     ]
