@@ -310,7 +310,7 @@ def test_changed_rules_reach_the_running_vane_and_a_changed_configuration_starts
     deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/vane"
     before = installed.api.get(deployment)["metadata"]["generation"]
 
-    rules = tmp_path / "rules" / "node-utilisation.yaml"
+    rules = tmp_path / "rules" / "shadow" / "node-utilisation.yaml"
     assert "weight: 2" in rules.read_text()
     rules.write_text(rules.read_text().replace("weight: 2", "weight: 3"))
     said = kubectl(installed.cluster, "apply -k deploy/overlays/two-replicas", tmp_path)

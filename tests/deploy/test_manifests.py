@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import re
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from scheduler import __version__
+from scheduler.model.rules import Mode, Rule
 from scheduler.settings.load import load
 from scheduler.signals.format.rule_files import parse_rule_files
 from tests.deploy.files import (
@@ -30,6 +34,7 @@ from tests.support.controlplane import ControlPlane
 from tests.support.kubeapi import ApiError
 from tests.support.manifests import Json
 
+RULES = CHECKOUT / "rules"
 EXAMPLE = DEPLOY / "example" / "web.yaml"
 
 
@@ -75,11 +80,28 @@ def test_selectors_ports_and_accounts_fit_together(programs: Path) -> None:
     assert mounted == {document["metadata"]["name"] for document in objects if document["kind"] == "ConfigMap"}
 
 
-def test_all_rule_files_are_in_force_and_none_is_forgotten(programs: Path) -> None:
+def test_the_base_begins_with_one_pack_that_only_watches(programs: Path) -> None:
     data = one(kustomize(programs, BASE), "ConfigMap", "vane-rules")["data"]
+    assert data.keys() == {"node-utilisation.yaml"}
+    loaded = parse_rule_files({name: text.encode() for name, text in data.items()}, 1)
+    pack = parse_rule_files({"acting": (RULES / "node-utilisation.yaml").read_bytes()}, 1)
 
-    assert data == {path.name: path.read_text() for path in (CHECKOUT / "rules").glob("*.yaml")}
-    assert parse_rule_files({name: text.encode() for name, text in data.items()}, 1).rules
+    def watching(rule: Rule) -> Rule:
+        return replace(rule, mode=Mode.SHADOW, where="")
+
+    assert [replace(rule, where="") for rule in loaded.rules] == [watching(rule) for rule in pack.rules]
+    assert {name: replace(one, where="") for name, one in loaded.signals.items()} == {
+        name: replace(one, where="") for name, one in pack.signals.items()
+    }
+
+
+def test_every_pack_is_one_line_away(programs: Path, tmp_path: Path) -> None:
+    shutil.copytree(RULES, tmp_path / "rules")
+    kustomization = tmp_path / "rules" / "Kustomization"
+    text = kustomization.read_text().replace("- shadow/node-utilisation.yaml", "- node-utilisation.yaml")
+    kustomization.write_text(re.sub(r"# (- [a-z-]+\.yaml)", r"\1", text))
+    (rules,) = kustomize(programs, tmp_path / "rules")
+    assert rules["data"] == {path.name: path.read_text() for path in RULES.glob("*.yaml")}
 
 
 def test_the_configuration_is_what_the_probes_need_and_the_image_is_this_version(
