@@ -227,7 +227,15 @@ class _SchedulerRun:
         verdicts = Verdicts(store, queue, cache, self._binder, _own_pod(), next(iter(profiles)))
         parts = Parts(
             world=world,
-            router=Router(cache, queue, profiles, binding.gone, binding.changed, binding.object_changed),
+            router=Router(
+                cache,
+                queue,
+                profiles,
+                binding.gone,
+                binding.changed,
+                binding.object_changed,
+                lambda: store.rules.has_windows,
+            ),
             cycle=SchedulingCycle(world, profiles, binding, failure, preemptions, CycleObserver(metrics, clock), clock),
             binding=binding,
             instructions=instructions,

@@ -41,7 +41,7 @@ class Router:
     `scheduler_names` are those of our profiles. `assumed_gone` is told the UID of each Pod that was deleted,
     or is about to be, between its assumption and the end of its binding: what waits for it may give up.
     `assumed_changed` is told of each other change to such a Pod, `object_changed` of each node or object of the catalog
-    that the watch shows to have come, changed or gone.
+    that the watch shows to have come, changed or gone. Pods that have gone are remembered while `counts_gone` says so.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Router:
         assumed_gone: Callable[[str], None] = _nobody,
         assumed_changed: Callable[[PodInfo], None] = _nobody,
         object_changed: Callable[[ObjectKey], None] = _nobody,
+        counts_gone: Callable[[], bool] = lambda: True,
     ) -> None:
         self._cache = cache
         self._queue = queue
@@ -59,6 +60,7 @@ class Router:
         self._assumed_gone = assumed_gone
         self._assumed_changed = assumed_changed
         self._object_changed = object_changed
+        self._counts_gone = counts_gone
         self.catalog = CatalogRouter(cache, queue, object_changed)
         # Every Pod in the cache or the queue: namespace/name -> UID.
         self._uid_of: dict[str, str] = {}
@@ -277,8 +279,8 @@ class Router:
             self._left(placed, now_s)
 
     def _remember(self, pod: PodInfo, now_s: float) -> None:
-        """Keep it in the history that a Pod was on its node; one without a node never was."""
-        if pod.pod.spec.node_name:
+        """Keep it in the history that a Pod was on its node, if anybody counts such; one without a node never was."""
+        if pod.pod.spec.node_name and self._counts_gone():
             self._cache.state.remember(pod, pod.pod.spec.node_name, now_s)
 
     def _assumption_ends(self, placed: CachedPod, now_s: float) -> None:

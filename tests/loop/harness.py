@@ -126,7 +126,15 @@ class Harness:
         )
         self.parts = Parts(
             world=self.world,
-            router=Router(cache, queue, profiles, binding.gone, binding.changed, binding.object_changed),
+            router=Router(
+                cache,
+                queue,
+                profiles,
+                binding.gone,
+                binding.changed,
+                binding.object_changed,
+                lambda: store.rules.has_windows,
+            ),
             cycle=self.cycle,
             binding=binding,
             instructions=instructions,

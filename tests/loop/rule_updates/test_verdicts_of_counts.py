@@ -230,3 +230,10 @@ def test_labels_of_pod_and_node_match(tenant: str | None, node: str) -> None:
         harness.list_nodes(make_node("a", labels={"example.com/tenant": "green"}))
         assert harness.run() == 1
         assert harness.placed() == {"new": "a"}
+
+
+@pytest.mark.parametrize(("window", "n_remembered"), [(", window: 1h", 1), ("", 0)])
+def test_pods_that_have_gone_are_remembered_only_while_a_signal_counts_them(window: str, n_remembered: int) -> None:
+    harness = harness_of(ONE_EACH.replace("same: [app]", f"same: [app]{window}"), web("there", node="a"))
+    harness.see(web("there", node="a", version="2"), "DELETED")
+    assert len(harness.world.cache.state.history) == n_remembered
