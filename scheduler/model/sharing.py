@@ -31,6 +31,8 @@ T = TypeVar("T")
 _LIMIT_BYTES: Final = 16 * 2**20
 _ENTRY_BYTES: Final = 150
 """About what an entry takes beside the part itself: its key and its place in the table."""
+_MANY_ASKED: Final = 50_000
+_ASKED_PER_PART: Final = 4
 _DIGEST_BYTES: Final = 16
 _READ_CONDITIONS: Final = frozenset({"PodScheduled", "PodResizePending", "DisruptionTarget"})
 
@@ -41,13 +43,15 @@ _replace: Final = msgspec.structs.replace
 class SharedParts:
     """Gives the first of equal parts to all who bring one.
 
-    What was not asked for while `limit_bytes` of others came is forgotten: who holds it keeps it, who brings its equal
-    later has another. So it never holds more than two times `limit_bytes`, written as JSON.
+    What was not asked for while others were asked for 50,000 times, and four times for each of them, is forgotten, and so
+    is it while `limit_bytes` of others came: who holds it keeps it, who brings its equal later has another. So labels that
+    each Pod has for itself do not pile up, and there is never more than two times `limit_bytes`, written as JSON.
     """
 
     def __init__(self, limit_bytes: int = _LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
         self._new_bytes = 0
+        self._n_asked = 0
         self._new: dict[bytes | str, Any] = {}
         self._old: dict[bytes | str, Any] = {}
 
@@ -70,14 +74,15 @@ class SharedParts:
         return self._first(key, part, len(written))
 
     def _first(self, key: bytes | str, value: T, n_bytes: int) -> T:
+        self._n_asked += 1
         known: T | None = self._new.get(key)
         if known is not None:
             return known
         first: T = self._old.get(key, value)
         self._new[key] = first
         self._new_bytes += n_bytes + _ENTRY_BYTES
-        if self._new_bytes > self._limit_bytes:
-            self._old, self._new, self._new_bytes = self._new, {}, 0
+        if self._new_bytes > self._limit_bytes or self._n_asked > max(_MANY_ASKED, _ASKED_PER_PART * len(self._new)):
+            self._old, self._new, self._new_bytes, self._n_asked = self._new, {}, 0, 0
         return first
 
 

@@ -124,3 +124,15 @@ def test_parts_that_nobody_brings_any_more_are_forgotten() -> None:
         parts.part("labels", {"app": f"once-{i}"})
         assert parts.part("labels", {"app": "often"}) is often
     assert len(parts) < 150
+
+
+def test_what_each_brings_for_itself_does_not_pile_up() -> None:
+    parts = SharedParts()
+    often = [{"app": f"often-{i}"} for i in range(20)]
+    for labels in often:
+        parts.part("labels", labels)
+    for i in range(10_000):
+        parts.part("labels", {"of": f"pod-{i}"})
+        for labels in often:
+            assert parts.part("labels", dict(labels)) is labels
+    assert len(parts) < 6_000
