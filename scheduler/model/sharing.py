@@ -43,9 +43,9 @@ _replace: Final = msgspec.structs.replace
 class SharedParts:
     """Gives the first of equal parts to all who bring one.
 
-    What was not asked for while others were asked for 50,000 times, and four times for each of them, is forgotten, and so
-    is it while `limit_bytes` of others came: who holds it keeps it, who brings its equal later has another. So labels that
-    each Pod has for itself do not pile up, and there is never more than two times `limit_bytes`, written as JSON.
+    A part is forgotten that was not asked for while others were, 50,000 times and four times for each of them, or while
+    `limit_bytes` of others came: who holds it keeps it, who brings its equal later has another. So labels that each Pod
+    has for itself do not pile up, and there is never more than two times `limit_bytes`, written as JSON.
     """
 
     def __init__(self, limit_bytes: int = _LIMIT_BYTES) -> None:
