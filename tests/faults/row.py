@@ -79,6 +79,8 @@ def _judge(bench: Bench, row: Row, outcome: Outcome) -> None:
         outcome.problems.append(f"{name}: {'; '.join(found[:3])}{more}")
     if evidence.history.n_gaps:
         outcome.problems.append(f"the checker's watch has {evidence.history.n_gaps} gaps")
+    if bench.sampler.fault:
+        outcome.problems.append(f"memory and descriptors were not sampled to the end: {bench.sampler.fault}")
     outcome.problems += [
         f"{one.replica} ended with {one.code}" for one in bench.replicas.ended if one.code not in row.setting.exits
     ]

@@ -137,7 +137,8 @@ class Replicas:
         return {path.parent.name: path.read_text(errors="replace") for path in self._folder.glob("*/vane.log")}
 
     def pids(self) -> list[tuple[str, int]]:
-        return [pair for replica in self.all for pair in replica.pids()]
+        """Return the role and the process ID of each process of those that run."""
+        return [pair for replica in self.all if replica.vane.process.running for pair in replica.pids()]
 
     def _new(self, name: str) -> VaneProcess:
         folder = self._folder / f"{name}-{self._n_started}"

@@ -111,6 +111,8 @@ class Sampler:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
         self.samples: list[Sample] = []
+        self.fault = ""
+        """Why it took no more samples."""
 
     def start(self) -> None:
         self._thread.start()
@@ -120,6 +122,12 @@ class Sampler:
         self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._sample()
+        except Exception as error:  # noqa: BLE001 - without samples nothing would ever have grown
+            self.fault = repr(error)
+
+    def _sample(self) -> None:
         while not self._ended.wait(self._interval_s):
             for role, pid in self._pids():
                 one = sample(pid, role, time.monotonic())
