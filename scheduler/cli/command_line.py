@@ -45,7 +45,8 @@ class Surroundings:
         columns = self.environ.get("COLUMNS", "")
         if columns.isdecimal() and int(columns):
             return int(columns)
-        return os.get_terminal_size(self.out.fileno()).columns if self.out.isatty() else None
+        # A terminal that does not know its width says 0.
+        return (os.get_terminal_size(self.out.fileno()).columns or None) if self.out.isatty() else None
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,6 +1,6 @@
 """`python -m tests.faults [ROW…]`: run rows of the fault bench, all that are built if none is named.
 
-All of them take 50 minutes: those of which the length is the point are whole, and the others as short as they can be
+All of them take 45 minutes: those of which the length is the point are whole, and the others as short as they can be
 and show anything. `--long` makes each last up to three minutes, `--short` makes none whole, `--ci` runs a few, short.
 """
 

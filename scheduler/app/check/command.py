@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TextIO
 
 from scheduler.app.check.cluster import read_cluster
-from scheduler.app.check.findings import Output, findings_of, for_machines
+from scheduler.app.check.findings import Output, for_machines
 from scheduler.app.check.live_check import check_live
 from scheduler.app.check.report import notes_of, report_lines
 from scheduler.app.check.rule_files import How, check
@@ -56,13 +56,13 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
         return FAILED
     found = _cluster(settings)
     report = check_live(checked.rules, clients, found.cache, profile.fixed_weight)
-    notes = checked.located(notes_of(report))
+    notes = [replace(note, problem=checked.located([note.problem])[0]) for note in notes_of(report)]
     if how.output is Output.TEXT:
         addresses = [f"{name or 'Prometheus'} at {one.url}" for name, one in settings.prometheus.by_name().items()]
         print(f"\nAsked: {', '.join(addresses)}. {found.words}\n", file=out)
         print("\n".join(report_lines(report, notes, how.width)), file=out)
     else:
-        findings = [*checked.findings, *findings_of((), notes)]
+        findings = [*checked.findings, *notes]
         counts = {**checked.counts, "unanswered": len(report.unanswered), "notes": len(notes)}
         print(for_machines(how.output, findings, counts), file=out)
     for client in clients.values():

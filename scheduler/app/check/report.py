@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from scheduler.app.check.findings import Finding, Severity, findings_of
 from scheduler.app.check.live_check import AskedSignal, LiveReport, RuleNow
 from scheduler.app.check.table import table
 from scheduler.errors import Problem
@@ -16,13 +17,17 @@ from scheduler.strict_yaml.report import problem_at
 _SHOWN_STRANGERS: Final = 3
 
 
-def notes_of(report: LiveReport) -> list[Problem]:
-    """Return what needs a look, each at its place in a file."""
-    return [*_signal_notes(report), *_rule_notes(report)]
+def notes_of(report: LiveReport) -> list[Finding]:
+    """Return what needs a look, each at its place in a file; a signal without an answer fails the check."""
+    silent = {one.signal.name for one in report.unanswered}
+    of_signals = [
+        Finding(Severity.ERROR if name in silent else Severity.WARNING, note) for name, note in _signal_notes(report)
+    ]
+    return [*of_signals, *findings_of((), _rule_notes(report))]
 
 
-def report_lines(report: LiveReport, notes: Sequence[Problem], width: int | None = None) -> list[str]:
-    lines = [*_signal_table(report, width), *_rule_table(report, width), *(str(note) for note in notes)]
+def report_lines(report: LiveReport, notes: Sequence[Finding], width: int | None = None) -> list[str]:
+    lines = [*_signal_table(report, width), *_rule_table(report, width), *(str(note.problem) for note in notes)]
     n_silent = len(report.unanswered)
     counts = (_count(len(report.signals), "signal"), f"{n_silent} without an answer", _count(len(notes), "note"))
     return [*lines, ", ".join(counts)]
@@ -84,10 +89,12 @@ def _refuses(one: RuleNow, n_nodes: int | None) -> str:
     return f"{text}, in shadow" if one.rule.mode is Mode.SHADOW else text
 
 
-def _signal_notes(report: LiveReport) -> Iterator[Problem]:
+def _signal_notes(report: LiveReport) -> Iterator[tuple[str, Problem]]:
+    """Yield the name of a signal, and what is said of it."""
     for one in report.signals:
+        name = one.signal.name
         for message in _messages(one, report.n_nodes):
-            yield problem_at(one.signal.where, f"signal '{one.signal.name}': {message}")
+            yield name, problem_at(one.signal.where, f"signal '{name}': {message}")
 
 
 def _messages(one: AskedSignal, n_nodes: int | None) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import time
 from pathlib import Path
 
@@ -142,6 +143,12 @@ def test_a_signal_without_an_answer_gives_one(rules: Path, prometheus: Prometheu
     (said,) = (line for line in lines if "signal 'nobody': no answer" in line)
     assert "HTTP 422, execution: " in said
     assert lines[-1].startswith("5 signals, 1 without an answer, ")
+
+    out = io.StringIO()
+    assert main(["check", str(rules), *flags, "-o", "json"], {}, out, io.StringIO()) == 1
+    findings = json.loads(out.getvalue())["findings"]
+    assert {one["severity"] for one in findings if "'nobody'" in one["message"]} == {"error"}
+    assert {one["severity"] for one in findings if "'nobody'" not in one["message"]} == {"warning"}
 
     prometheus.stop()
     code, lines = check(rules, *flags)
