@@ -20,6 +20,7 @@ from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar, YamlS
 from scheduler.strict_yaml.report import Report, offset_in_source, position
 
 _MARK: Final = re.compile(r"^---(?=\s|$)", re.MULTILINE)
+_KIND: Final = re.compile(r"^kind:[ \t]*(\w+)", re.MULTILINE)
 _OTHERS: Final = frozenset({"VaneConfiguration", "RuleTests"})
 _LISTS: Final = frozenset({"List", "ConfigMapList"})
 
@@ -45,7 +46,7 @@ def sources_of(files: Mapping[str, bytes]) -> Sources:
     places: dict[str, Locate] = {}
     problems: list[Problem] = []
     for name, data in files.items():
-        found = list(_within(name, data))
+        found = list(_within(name, data, problems))
         for part, content, locate in found:
             rule_files[part] = content
             places[part] = locate
@@ -55,26 +56,39 @@ def sources_of(files: Mapping[str, bytes]) -> Sources:
     return Sources(rule_files, tuple(problems), places)
 
 
-def _within(name: str, data: bytes) -> Iterator[tuple[str, bytes, Locate]]:
+def _within(name: str, data: bytes, problems: list[Problem]) -> Iterator[tuple[str, bytes, Locate]]:
+    """Yield the rule files of a file; what is wrong with a ConfigMap as YAML goes to `problems`."""
     documents = _documents(data)
     for number, document in enumerate(documents, 1):
-        root = compose(document, Report(name), KIND)
-        kind = _text(root, "kind")
+        report = Report(name)
+        root = compose(document, report, KIND)
+        kind = _text(root, "kind") if root is not None else _kind_in(document)
         maps = _config_maps(root) if kind == "ConfigMap" or kind in _LISTS else []
         if maps:
+            problems += report.problems
             text = document.decode().removeprefix("\ufeff")
             for one in maps:
                 yield from _in_config_map(name, text, one)
-        elif kind not in _LISTS and _is_rules(root, kind, is_alone=len(documents) == 1):
+        elif _is_rules(root, kind, is_alone=len(documents) == 1):
             part = name if len(documents) == 1 else f"{name}#{number}"
             yield part, document, _in_file(name)
 
 
 def _is_rules(root: YamlNode | None, kind: str, *, is_alone: bool) -> bool:
-    """Whether a document is meant to have rules; one alone is, whatever it says."""
-    if is_alone or (isinstance(root, YamlMapping) and not kind):
+    """Whether a document is to be read as rules: one alone is, whatever it says, and what may be ours and is broken."""
+    if root is not None and kind in _LISTS:
+        return False
+    if is_alone or not kind:
         return True
+    if root is None:
+        return kind in (KIND, "ConfigMap", *_LISTS)
     return kind == KIND or (_text(root, "apiVersion") == API_VERSION and kind not in _OTHERS)
+
+
+def _kind_in(document: bytes) -> str:
+    """Return the kind that a document names which cannot be read as YAML; empty for none."""
+    named = _KIND.search(document.decode(errors="replace"))
+    return named[1] if named else ""
 
 
 def _documents(data: bytes) -> list[bytes]:
@@ -104,13 +118,13 @@ def _config_maps(root: YamlNode | None) -> list[YamlMapping]:
 
 
 def _in_config_map(name: str, text: str, config_map: YamlMapping) -> Iterator[tuple[str, bytes, Locate]]:
-    data, map_name = _field(config_map, "data"), _text(_field(config_map, "metadata"), "name")
+    data = _field(config_map, "data")
     for key, value in data.entries if isinstance(data, YamlMapping) else ():
         if not key.value.endswith(SUFFIXES) or not isinstance(value, YamlScalar):
             continue
-        content = value.value.encode()
+        content = value.value.encode("utf-8", "surrogatepass")  # of an escape: told as what is not UTF-8
         if _text(compose(content, Report(name), KIND), "kind") not in _OTHERS:
-            yield f"{name}#{map_name}/{key.value}", content, _in_scalar(name, text, value)
+            yield f"{name}:{key.line}#{key.value}", content, _in_scalar(name, text, value)
 
 
 def _in_file(name: str) -> Locate:

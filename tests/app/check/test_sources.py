@@ -82,3 +82,25 @@ def test_a_misspelt_kind_is_not_passed_over(kind: str) -> None:
 @pytest.mark.parametrize("data", [b"\xff---\n", b"---\n---\n", b"", b"a" * (1 << 21), b"--- [\n--- ]\n"])
 def test_nothing_given_raises(data: bytes) -> None:
     assert check({"given.yaml": data}).problems
+
+
+def test_equal_names_in_two_config_maps_are_both_checked() -> None:
+    text = f"{config_map(a_yaml=CLEAN)}---\n{config_map(a_yaml=BAD)}"
+    assert place_of("cpuu", text) in found(text)
+
+
+@pytest.mark.parametrize(
+    ("broken", "is_ours"),
+    [("apiVersion: vane.dev/v1\nkind: Rules\nrules: [\n", True), ("a: [\n", True), ("kind: Deployment\na: [\n", False)],
+)
+def test_a_document_that_is_no_yaml_is_told_if_it_may_be_ours(broken: str, is_ours: bool) -> None:
+    assert bool(found(f"{CLEAN}---\n{broken}")) is is_ours
+
+
+def test_a_key_that_stands_twice_in_a_config_map_is_told() -> None:
+    text = config_map(a_yaml=CLEAN) + "  a.yaml: x\n"
+    assert found(text) == [("given.yaml", text.count("\n"), 3)]
+
+
+def test_an_escape_that_is_no_character_is_told() -> None:
+    assert found('apiVersion: v1\nkind: ConfigMap\ndata: {a.yaml: "\\ud800"}\n')
