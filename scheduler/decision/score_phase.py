@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import is_not
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from scheduler.model.hashes import mix64
 from scheduler.model.pods import PodInfo
 from scheduler.model.rules import MAX_WEIGHT
 from scheduler.model.snapshot import Snapshot
+
+_MAX_WEIGHTS: Final = 8
+"""Of one column, for each of which a column of contributions is kept."""
 
 THOUSANDTHS = 1000
 _NUMBERS = (int, float, np.integer, np.floating)
@@ -123,15 +126,27 @@ def weigh(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapsho
         values = normalized(plugin, term, n_rows if isinstance(rows, slice) else len(rows))
         column, rows = _contribution(values, weight), slice(None)
     else:
-        # What is known of a column has been checked.
-        column = snapshot.memo.get(
-            ("contribution", plugin.name, term.name, weight, n_rows),
-            (values,),
-            lambda: _checked_contribution(plugin, values, weight, n_rows),
-        )
+        column = _known_contribution(plugin, term, weight, snapshot)
     return WeighedTerm(
         plugin.name, term.name, weight, term.values, values, column, rows, term.is_column, written, term.max_share
     )
+
+
+def _known_contribution(plugin: ScorePlugin, term: ScoreTerm, weight: float, snapshot: Snapshot) -> IntArray:
+    """Return the contribution of a column, with every weight that it has had; a column that is known has been checked.
+
+    They go with the column: the cap on shares gives a rule other weights from Pod to Pod and from edit to edit.
+    """
+    n_rows = snapshot.nodes.n_rows
+    by_weight: dict[tuple[float, int], IntArray] = snapshot.memo.get(
+        ("contributions", plugin.name, term.name), (term.values,), dict
+    )
+    known = by_weight.get((weight, n_rows))
+    if known is None:
+        if len(by_weight) >= _MAX_WEIGHTS:
+            by_weight.clear()
+        known = by_weight[weight, n_rows] = _checked_contribution(plugin, term.values, weight, n_rows)
+    return known
 
 
 def _checked_contribution(plugin: ScorePlugin, found: object, weight: float, n_rows: int) -> IntArray:

@@ -75,13 +75,16 @@ class CompiledRules:
         }
         self.may_watch = any(rule.is_on_trial for rule in rule_set.rules)
         self._choosy = tuple(rule for rule in self.rules if not rule.is_for_all)
+        self._of_all: Concerned | None = None
         self._concerned = Memo()
         self._steady = Memo()
 
     def concerning(self, pod: PodInfo) -> Concerned:
         """Return the rules that concern the Pod."""
         if not self._choosy:
-            return self._concerned.known("all", self) or self._concerned.get("all", (self,), lambda: self._sorted(pod))
+            if self._of_all is None:
+                self._of_all = self._sorted(pod)
+            return self._of_all
         ways = tuple([(rule.concerns(pod), rule.rule.acts_on(pod)) for rule in self._choosy])
         return self._concerned.get(ways, (), lambda: self._sorted(pod))
 

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
-from scheduler.kube.watch_stream import Replaced
+from scheduler.kube.watch_stream import Changed, Replaced
 from scheduler.loop.garbage import GarbageCollection
 from scheduler.loop.messages import PageAsked, Stop
 from scheduler.loop.pages.pages import HealthQuery
-from tests.builders import make_node
+from scheduler.loop.pages.signals import SignalsQuery
+from tests.builders import make_node, make_pod
 from tests.loop.harness import Harness
 
 
@@ -81,3 +83,74 @@ def restored_collector() -> Iterator[None]:
     gc.unfreeze()
     gc.enable()
     gc.set_threshold(*thresholds)
+
+
+SIGNALS = """
+apiVersion: vane.dev/v1
+kind: Rules
+signals:
+  use: {{expr: use, by: node, unit: ratio, inflight: {{cpu: request}}}}
+  more: {{expr: more, by: node, unit: ratio}}
+rules:
+  - {{name: hot, signal: use, filter: {{max: 0.8}}, score: {{best: 0, worst: 1}}, weight: {weight}}}
+  - {{name: warm, signal: more, score: {{best: 0, worst: 1}}, weight: 1}}
+"""
+FOR_SOME = """
+  - {name: few, signal: more, filter: {max: 0.9}, canary: {percent: 10}}
+  - {name: some, signal: more, match: {namespaces: [x*]}, score: {best: 0, worst: 1}, weight: 1, mode: shadow}
+"""
+APART: dict[str, object] = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}
+NODES = [f"node-{i}" for i in range(10)]
+
+
+def _lived_through(harness: Harness, turn: int) -> None:
+    """Other rules, other samples, nodes that come and go, Pods that are placed, refused, preempted and deleted."""
+    harness.load_rules(SIGNALS.format(weight=1 + turn % 3) + FOR_SOME * (turn % 2), turn + 1)
+    for signal in ("use", "more"):
+        harness.answer(signal, {name: 0.85 - 0.03 * i for i, name in enumerate(NODES)}, 1e9 + turn)
+    spread = {**APART, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    specs: list[dict[str, object]] = [
+        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}},
+        {"topologySpreadConstraints": [spread]},
+        {"nodeName": NODES[turn % len(NODES)]},
+        {},
+    ]
+    for i, name in enumerate(NODES):
+        harness.see(make_pod(f"full-{turn - 1}-{i}", node=NODES[i], cpu="3500m"), "DELETED")
+        harness.see(make_pod(f"full-{turn}-{i}", node=name, cpu="3500m", priority=-1))
+    for i in range(24):
+        is_large, name = i % 6 == 0, f"p-{turn}-{i}"
+        cpu, priority = ("3", 100) if is_large else ("100m", 0)
+        harness.see(make_pod(name, labels={"app": "x"}, priority=priority, spec=specs[i % 4], cpu=cpu))
+    harness.run()
+    harness.settle()
+    harness.run()
+    for i in range(12):
+        harness.see(make_pod(f"p-{turn}-{i}"), "DELETED")
+    harness.loop.apply(Changed("Node", "ADDED", make_node(f"extra-{turn}", cpu="4")))
+    harness.loop.apply(Changed("Node", "DELETED", make_node(f"extra-{turn - 1}", cpu="4")))
+    harness.metrics_page()
+    harness.listing(SignalsQuery(limit=5))
+    harness.now_s += 15.0
+
+
+def test_nothing_that_is_dropped_waits_for_the_collector(restored_collector: None) -> None:
+    # While Pods come all the time there is no full collection, and what is frozen is never collected at all.
+    harness = Harness()
+    harness.list_nodes(*(make_node(name, cpu="4") for name in NODES))
+    harness.list_pods()
+    for turn in range(4):
+        _lived_through(harness, turn)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        for turn in range(4, 10):
+            _lived_through(harness, turn)
+        gc.collect()
+        left = Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    assert {name: n for name, n in left.items() if name.startswith("scheduler.")} == {}
+    assert harness.binder.evictions, "some Pod was preempted"
