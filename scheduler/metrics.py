@@ -245,8 +245,9 @@ class Metrics:
     def _signals(self) -> None:
         self.signal_age = self._gauge("vane_signal_age_seconds", "Age of a signal's samples when last used.", "signal")
         self.signal_max_age = self._gauge(
-            "vane_signal_max_age_seconds", "Age from which on the signal's samples count as missing.", "signal"
+            "vane_signal_max_age_seconds", "Age from which on a signal's samples count as missing.", "signal"
         )
+        self.signal_spacing = self._gauge("vane_signal_spacing_seconds", "How far apart its samples come.", "signal")
         self.signal_coverage = self._gauge(
             "vane_signal_coverage_ratio", "Nodes with a usable sample of the signal, as a share of all nodes.", "signal"
         )

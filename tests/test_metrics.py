@@ -65,6 +65,7 @@ GAUGES = {
     "scheduler_cache_size": ["type"],
     "vane_signal_age_seconds": ["signal"],
     "vane_signal_max_age_seconds": ["signal"],
+    "vane_signal_spacing_seconds": ["signal"],
     "vane_signal_coverage_ratio": ["signal"],
     "vane_signal_series": ["signal", "state"],
     "vane_signal_state": ["signal", "state"],

@@ -10,6 +10,16 @@ import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduler.model.declared_signals import (
+    FRESH_AGES,
+    MAX_AGES,
+    BuiltIn,
+    Effect,
+    PairKey,
+    Signal,
+    WorkloadKey,
+    effect_scale,
+)
 from scheduler.model.pods import PodInfo
 from scheduler.model.rule_words import (
     BuiltInKind,
@@ -25,6 +35,8 @@ from scheduler.model.rule_words import (
 
 __all__ = [
     "DEFAULT_MAX_SHARE",
+    "FRESH_AGES",
+    "MAX_AGES",
     "MAX_WEIGHT",
     "BuiltIn",
     "BuiltInKind",
@@ -56,127 +68,6 @@ __all__ = [
 
 MAX_WEIGHT = 100.0
 DEFAULT_MAX_SHARE = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class WorkloadKey:
-    """The series labels that name a workload, and its namespace (empty: workloads of all namespaces are one)."""
-
-    label: str
-    namespace: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PairKey:
-    """The series labels that name the two domains of a pair; domains are values of a node label (`Signal.label`)."""
-
-    source: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """A signal that is read from the snapshot: true at its moment, known of every node.
-
-    resource
-        `requested` and `allocatable`: the resource. With the unit `ratio` or `percent`, `requested` is a share of
-        what is allocatable, and `pods` one of the Pods that a node takes; else cpu is in cores, the rest in whole
-        units.
-    same
-        `count`: Pods whose values of these labels are those of the Pod at hand, in order; no Pods if it lacks one.
-    window_s
-        `count`: Pods that were placed within so many seconds count though they have gone; 0: only who is there.
-    all_namespaces
-        `count`: Pods of other namespaces count too.
-    """
-
-    kind: BuiltInKind
-    resource: str = ""
-    same: tuple[str, ...] = ()
-    window_s: float = 0.0
-    all_namespaces: bool = False
-
-    @property
-    def text(self) -> str:
-        """What it reads, in a few words, where others have their PromQL."""
-        words = [str(self.kind), self.resource] if self.resource else [str(self.kind)]
-        words += [f"same {', '.join(self.same)}"] if self.same else []
-        words += [f"window {self.window_s:g}s"] if self.window_s else []
-        words += ["namespaces all"] if self.all_namespaces else []
-        return " ".join(words)
-
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """What a placed Pod adds to a signal until its samples show it.
-
-    resource
-        The amount is one of this resource, and what it adds is its share of the node's allocatable, in the signal's
-        unit; empty: the amount is in the signal's unit itself.
-    amount
-        Of a constant effect, whole: millicores for cpu, units of other resources, else parts of the signal's unit, of
-        which `effect_scale` are one.
-    """
-
-    kind: EffectKind
-    resource: str = ""
-    amount: float = 0.0
-
-
-def effect_scale(unit: Unit) -> int:
-    """Return how finely an effect in a signal's own unit is counted: parts of one unit."""
-    return 1 if unit is Unit.BYTES else 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """One thing measured, with `expr`, or read from the snapshot, as `built_in` says.
-
-    `label` is the node label that joins series and nodes, where domains or pairs of them are measured; else empty.
-    `range` bounds valid samples; what lies outside is dropped and counted. `unit` is that of the values.
-    `window_s` is the widest range selector of `expr`, 0 if there is none, or what the file says.
-    `lag` is PromQL for how far behind the samples are, in seconds, by the same keys; empty where timestamps
-    say it.
-    `smoothing_s` is the half-life of the weight of past samples, 0 without smoothing.
-    `server` names the Prometheus to be asked, empty for the one without a name.
-    """
-
-    name: str
-    expr: str
-    by: ByKind = ByKind.NODE
-    label: str = ""
-    unit: Unit = Unit.NONE
-    interval_s: float = 15.0
-    max_age_s: float = 60.0
-    range: tuple[float, float] | None = None
-    reduce: Reduce | None = None
-    window_s: float = 0.0
-    built_in: BuiltIn | None = None
-    workload: WorkloadKey | None = None
-    pair: PairKey | None = None
-    inflight: Effect | None = None
-    lag: str = ""
-    smoothing_s: float = 0.0
-    server: str = ""
-    dialect: Dialect = Dialect.PROMETHEUS
-    where: str = ""
-
-    @property
-    def fresh_s(self) -> float:
-        """The age in seconds up to which a sample is fresh: two intervals."""
-        return 2.0 * self.interval_s
-
-    @property
-    def source(self) -> str:
-        """Where its values come from: its PromQL, or what it reads of the snapshot."""
-        return self.expr if self.built_in is None else self.built_in.text
-
-    @property
-    def depends_on_pod(self) -> bool:
-        """Whether Pods may read different values of it on one node."""
-        if self.built_in is not None:
-            return self.built_in.kind is BuiltInKind.COUNT
-        return self.by.is_keyed
 
 
 @dataclass(frozen=True, slots=True)

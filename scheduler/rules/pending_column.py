@@ -48,7 +48,7 @@ def question_of(column: SignalColumn, snapshot: Snapshot) -> PendingQuestion | N
     return snapshot.memo.get(
         ("pending load", column.signal.name),
         (column.signal, column.values, learned),
-        lambda: PendingQuestion(column.signal.name, effect, column.signal.window_s, column.as_of_unix_s, learned),
+        lambda: PendingQuestion(column.signal.name, effect, column.signal.shown_after_s, column.as_of_unix_s, learned),
     )
 
 

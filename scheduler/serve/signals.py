@@ -132,6 +132,7 @@ def _signal(figures: SignalFigures, health: QueryHealth | None) -> dict[str, Any
         "suspect": figures.is_suspect,
         "age_s": _number(figures.age_s),
         "interval_s": figures.interval_s,
+        "spacing_s": figures.spacing_s or None,
         "max_age_s": figures.max_age_s,
         "nodes": figures.n_nodes,
         "covered": None if figures.is_built_in and figures.depends_on_pod else figures.n_covered,

@@ -76,7 +76,9 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     signature
         `signature(signal)` of what was asked: an answer belongs to a signal only while the two agree.
     max_age_s
-        How long the answer may be kept, from the signal.
+        How long the answer may be kept: the signal's, where its samples come `spacing_s` apart.
+    spacing_s
+        How far apart samples come, in seconds, 0 where that is not known.
     smoothing_s
         The half-life of past samples, from the signal; the values here are as measured.
     values
@@ -110,6 +112,7 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     rules_generation: int
     max_age_s: float
     evaluated_at_s: float
+    spacing_s: float = 0.0
     smoothing_s: float = 0.0
     evaluated_unix_s: float = math.nan
     duration_s: float = 0.0

@@ -16,6 +16,7 @@ from scheduler.errors import RuleFilesError
 from scheduler.model.rules import Dialect, FilterMissing, Rule, RuleSet, Signal, Unit, WeightSignal
 from scheduler.signals.files import read_rule_files
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files
+from scheduler.signals.format.units import duration_text
 
 PREFIX: Final = "vane:"
 ALERT: Final = "VaneSignalWithoutSeries"
@@ -150,14 +151,3 @@ def _field(name: str, expr: str) -> list[str]:
     if "\n" not in text or "`" in text:
         return [f"        {name}: {json.dumps(text, ensure_ascii=False)}"]
     return [f"        {name}: |", *(f"          {line}".rstrip() for line in text.splitlines())]
-
-
-def duration_text(seconds: float) -> str:
-    """Return seconds as Prometheus writes them, as `1m30s`, to the millisecond."""
-    rest_ms = round(seconds * 1000)
-    parts = []
-    for unit, length_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, rest_ms = divmod(rest_ms, length_ms)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"

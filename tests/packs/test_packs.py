@@ -142,4 +142,4 @@ def test_node_utilisation_refuses_above_eighty_percent_until_below_seventy_five(
         if rule.name in ("node-cpu-use", "node-memory-use"):
             assert rule.filter is not None
             assert (rule.filter.max, rule.filter.max_clear) == (0.8, 0.75)
-    assert rules.signals["node_cpu_use"].window_s == 120.0
+    assert rules.signals["node_cpu_use"].window_s == 180.0

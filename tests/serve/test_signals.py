@@ -39,6 +39,7 @@ CPU = SignalFigures(
     server="",
     is_built_in=False,
     interval_s=10.0,
+    spacing_s=0.0,
     fresh_s=20.0,
     max_age_s=40.0,
     depends_on_pod=False,

@@ -7,7 +7,8 @@ import pytest
 import yaml
 
 from scheduler.errors import ConfigError, RuleFilesError
-from scheduler.signals.export import duration_text, export_rules
+from scheduler.signals.export import export_rules
+from scheduler.signals.format.units import duration_text
 
 RULES = Path(__file__).parents[2] / "rules"
 FILE = """apiVersion: vane.dev/v1

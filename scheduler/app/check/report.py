@@ -12,6 +12,8 @@ from scheduler.app.check.table import table
 from scheduler.errors import Problem
 from scheduler.model.rules import FilterMissing, Mode
 from scheduler.signals.asking.groupings import grouping_of
+from scheduler.signals.asking.spacing import pace_problems
+from scheduler.signals.format.units import duration_text
 from scheduler.strict_yaml.report import problem_at
 
 _SHOWN_STRANGERS: Final = 3
@@ -34,7 +36,7 @@ def report_lines(report: LiveReport, notes: Sequence[Finding], width: int | None
 
 
 def _signal_table(report: LiveReport, width: int | None) -> list[str]:
-    head = ("SIGNAL", "SERVER", "SERIES", "NODES", "DROPPED", "AGE", "TIME", "SAMPLES")
+    head = ("SIGNAL", "SERVER", "SERIES", "NODES", "DROPPED", "AGE", "MAX AGE", "EVERY", "TIME", "SAMPLES")
     return table(head, [_signal_row(one, report.n_nodes) for one in report.signals], width)
 
 
@@ -42,7 +44,7 @@ def _signal_row(one: AskedSignal, n_nodes: int | None) -> tuple[str, ...]:
     name, server = one.signal.name, one.signal.server or "-"
     took = f"{1000.0 * one.duration_s:.0f}ms"
     if one.answer.error:
-        return (name, server, "no answer", "-", "-", "-", took, "-")
+        return (name, server, "no answer", "-", "-", "-", "-", "-", took, "-")
     return (
         name,
         server,
@@ -50,6 +52,8 @@ def _signal_row(one: AskedSignal, n_nodes: int | None) -> tuple[str, ...]:
         "-" if one.n_nodes is None else f"{one.n_nodes}/{n_nodes}",
         _drops(one, is_cluster_known=n_nodes is not None),
         f"{one.age_s:.0f}s" if one.answer.n_mapped else "-",
+        duration_text(one.answer.max_age_s),
+        duration_text(one.answer.spacing_s) if one.answer.spacing_s else "-",
         took,
         "-" if one.n_samples is None else f"{one.n_samples:,}",
     )
@@ -115,8 +119,10 @@ def _messages(one: AskedSignal, n_nodes: int | None) -> Iterator[str]:
         yield f"{len(one.strangers)} of its series have a value of {one.signal.label} that no node has, as {shown}"
     if answer.drops.duplicate:
         yield f"{answer.drops.duplicate} series share a node. Aggregate in the query, or write `reduce: max`"
-    if answer.n_mapped and one.age_s > one.signal.fresh_s:
-        yield f"samples are {one.age_s:.0f}s old, fresh only up to {one.signal.fresh_s:g}s. Write a longer interval"
+    paced = one.signal.paced(answer.spacing_s)
+    yield from pace_problems(paced)
+    if answer.n_mapped and one.age_s > paced.fresh_s:
+        yield f"samples are {one.age_s:.0f}s old, fresh only up to {paced.fresh_s:g}s. Write a longer interval"
     if n_nodes and one.n_nodes is not None and one.n_nodes < n_nodes and answer.n_series:
         yield f"{n_nodes - one.n_nodes} of {n_nodes} nodes get no value"
 

@@ -71,8 +71,12 @@ def _update_signals(context: PageContext) -> None:
     metrics.keep_rules([rule.name for rule in table.rules.rules] + names_of_tenants(table.rules))
     metrics.rules_loaded().set(len(table.rules.rules))
     for name, signal in table.rules.asked.items():
-        metrics.signal_max_age(name).set(signal.max_age_s)
-        _update_signal(metrics, name, table.columns.get(name), nodes)
+        column = table.columns.get(name)
+        paced = signal if column is None else column.signal
+        metrics.signal_max_age(name).set(paced.max_age_s)
+        if paced.spacing_s:
+            metrics.signal_spacing(name).set(paced.spacing_s)
+        _update_signal(metrics, name, column, nodes)
     _update_rules(metrics, context.cache.snapshot(table, now_s))
 
 

@@ -54,6 +54,8 @@ class SignalFigures(msgspec.Struct, frozen=True, array_like=True, tag="signal"):
 
     key
         What one series stands for, as files write it; `label` is shown as the label itself.
+    spacing_s
+        How far apart its samples come, 0 where that is not known.
     age_s
         Infinite before the first answer.
     n_nodes, n_covered
@@ -67,6 +69,7 @@ class SignalFigures(msgspec.Struct, frozen=True, array_like=True, tag="signal"):
     server: str
     is_built_in: bool
     interval_s: float
+    spacing_s: float
     fresh_s: float
     max_age_s: float
     depends_on_pod: bool
@@ -217,6 +220,7 @@ class SignalListing:
 def _signal_figures(signal: Signal, reading: Reading, now: _Now) -> SignalFigures:
     nodes, column, is_read = now.nodes, reading.column(None, now.snapshot), not reading.is_asked
     is_known = column is not None and column.values.shape == nodes.alive.shape
+    paced = signal if column is None or is_read else column.signal
     return SignalFigures(
         name=signal.name,
         asks=reading.source,
@@ -225,8 +229,9 @@ def _signal_figures(signal: Signal, reading: Reading, now: _Now) -> SignalFigure
         server=signal.server,
         is_built_in=is_read,
         interval_s=signal.interval_s,
-        fresh_s=signal.fresh_s,
-        max_age_s=signal.max_age_s,
+        spacing_s=paced.spacing_s,
+        fresh_s=paced.fresh_s,
+        max_age_s=paced.max_age_s,
         depends_on_pod=reading.depends_on_pod,
         state=Freshness.FRESH if is_read else Freshness.ABSENT if column is None else column.freshness,
         age_s=0.0 if is_read else np.inf if column is None else column.age_s,

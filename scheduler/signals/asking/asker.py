@@ -19,6 +19,7 @@ from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.lag import LagMeter
 from scheduler.signals.asking.query_errors import QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
+from scheduler.signals.asking.spacing import SpacingMeter, pace_problems
 from scheduler.signals.problems import MissingReason
 
 _LOG = logging.getLogger(__name__)
@@ -93,6 +94,8 @@ class SignalAsker:
         self._clock = clock
         self._wall = wall
         self._running = threading.Lock()
+        self._spacing = SpacingMeter(signal, clock)
+        self._paced = signal
         self._lag = LagMeter(signal, clock)
         self._coverage = Coverage()
 
@@ -125,7 +128,7 @@ class SignalAsker:
         """
         begun_s = self._clock()
         try:
-            result = context.client.query(self.signal.expr, self.signal.max_age_s)
+            result = self._query(context.client)
             if result.is_scalar and not self.grouping.takes_scalar:
                 what = "got a scalar, which names no node"
                 raise WrongResultType(f"{what}; write `by: cluster`, or an expression that gives a vector")
@@ -143,7 +146,8 @@ class SignalAsker:
             signal=self.signal.name,
             signature=self.signature,
             rules_generation=context.rules_generation,
-            max_age_s=self.signal.max_age_s,
+            max_age_s=self._paced.max_age_s,
+            spacing_s=self._paced.spacing_s,
             smoothing_s=self.signal.smoothing_s,
             evaluated_at_s=result.evaluated_at_s,
             evaluated_unix_s=self._wall() - (self._clock() - result.evaluated_at_s),
@@ -166,17 +170,31 @@ class SignalAsker:
             signal=self.signal.name,
             signature=self.signature,
             rules_generation=rules_generation,
-            max_age_s=self.signal.max_age_s,
+            max_age_s=self._paced.max_age_s,
+            spacing_s=self._paced.spacing_s,
             evaluated_at_s=now_s,
             duration_s=now_s - self.started_s,
             error=str(error) or type(error).__name__,
             error_kind=error.kind,
         )
 
+    def _query(self, client: QueryClient) -> QueryResult:
+        """Ask, and once more where the samples turn out to come at another pace: their nodes may have been left out."""
+        result = client.query(self.signal.expr, self._paced.max_age_s)
+        before, self._paced = self._paced, self.signal.paced(self._spacing.measure(client))
+        if self._paced == before:
+            return result
+        self._lag.set_pace(self._paced)
+        for problem in pace_problems(self._paced):
+            _LOG.warning("signal %s: %s", self.signal.name, problem, extra={"where": self.signal.where})
+        if self._paced.max_age_s == before.max_age_s:
+            return result
+        return client.query(self.signal.expr, self._paced.max_age_s)
+
     def _is_suspect(self, covered: frozenset[str], resolver: NodeResolver, result: QueryResult) -> bool:
         """Compare with the last good answer, and take this one as the measure if it is good."""
         expected = self.grouping.expected(resolver)
-        is_thin = self._coverage.is_thin(covered, expected, self._clock(), self.signal.max_age_s)
+        is_thin = self._coverage.is_thin(covered, expected, self._clock(), self._paced.max_age_s)
         if is_thin or result.warnings:
             return True
         self._coverage = Coverage(covered, result.evaluated_at_s)

@@ -56,13 +56,8 @@ class LagMeter:
     """Measures the lags of one signal; one thread at a time asks."""
 
     def __init__(self, signal: Signal, clock: Callable[[], float]) -> None:
-        self._signal = signal
         self._grouping = grouping_of(signal)
         self._clock = clock
-        # A group that is behind must be reported early enough to be missing in time.
-        self.behind_s = min(signal.fresh_s, signal.max_age_s - signal.interval_s)
-        spare = int((signal.max_age_s - self.behind_s) / signal.interval_s)
-        self._longest_every = min(max(spare, 1), _MAX_EVERY)
         self._every = 1
         self._n_turns = 0
         self._reaches = {} if signal.lag else reaches(signal.expr)
@@ -71,6 +66,17 @@ class LagMeter:
         self._last = Lags()
         self._last_keys: AnswerKeys = ClusterKey()
         self._measured_at_s = 0.0
+        self.set_pace(signal)
+
+    def set_pace(self, signal: Signal) -> None:
+        """Go by the same signal with another spacing."""
+        self._signal = signal
+        # A group that is behind must be reported early enough to be missing in time.
+        self.behind_s = min(signal.fresh_s, signal.max_age_s - signal.interval_s)
+        spare = int((signal.max_age_s - self.behind_s) / signal.interval_s)
+        self._longest_every = min(max(spare, 1), _MAX_EVERY)
+        self._every = min(self._every, self._longest_every)
+        self._built_for = None
 
     def measure(self, client: QueryClient, answer: QueryResult, found: Ingested, resolver: NodeResolver) -> Lags:
         """Return the lags of an answer; between two measurements, and after one that failed, the last ones hold on.

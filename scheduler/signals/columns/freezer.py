@@ -91,7 +91,7 @@ class Freezer:
         self, published: Published, before: Mapping[str, AlignedSignal], now_s: float
     ) -> dict[str, AlignedSignal]:
         aligned: dict[str, AlignedSignal] = {}
-        for name, signal in published.rules.asked.items():
+        for name, signal in published.asked.items():
             held, old = published.held.get(name), before.get(name)
             stands = old is not None and old.held is held and old.signal is signal and now_s <= old.stands_until_s
             aligned[name] = old if old is not None and stands else self._aligned_signal(signal, held, now_s)

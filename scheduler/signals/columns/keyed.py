@@ -66,7 +66,7 @@ class KeyedFreezer:
         """Bring `columns` up to date, after something was published or some node moved."""
         known, self._known = self._known, {}
         columns: dict[str, KeyedColumn] = {}
-        for name, signal in published.rules.asked.items():
+        for name, signal in published.asked.items():
             held = published.held.get(name)
             if held is None or not isinstance(held.keys, CodedKeys):
                 continue

@@ -96,8 +96,8 @@ class LearnedEffects:
             memory = self._memories[signal] = _Memory(_Quiet.nothing(nodes.layout, nodes.n_rows), observed)
         quiet, as_of_s = memory.quiet, column.as_of_unix_s
         has_left = nodes.n_pods < quiet.n_pods
-        quiet.not_before_s[has_left] = as_of_s + signal.window_s
-        question = PendingQuestion(name, _ONE_EACH, signal.window_s, as_of_s, {})
+        quiet.not_before_s[has_left] = as_of_s + column.signal.shown_after_s
+        question = PendingQuestion(name, _ONE_EACH, column.signal.shown_after_s, as_of_s, {})
         unseen = snapshot.index(PendingPods).counted(question, nodes.n_rows)
         is_quiet: BoolArray = (unseen == 0) & (quiet.not_before_s <= as_of_s) & ~np.isnan(column.values) & ~has_left
         grown = np.flatnonzero(is_quiet & (nodes.n_pods > quiet.n_pods) & ~np.isnan(quiet.value))
@@ -132,8 +132,8 @@ class LearnedEffects:
 
 
 def _meaning(signal: Signal) -> Signal:
-    """Return the signal without its place: a file may be written anew."""
-    return replace(signal, where="")
+    """Return the signal without its place and its ages: a file may be written anew, and samples come as they come."""
+    return replace(signal, where="", max_age_s=0.0, spacing_s=0.0)
 
 
 def _amounts(memory: _Memory) -> Mapping[Workload, int]:

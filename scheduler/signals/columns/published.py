@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scheduler.model.arrays import BoolArray, FloatArray, read_only
-from scheduler.model.rules import FilterMissing, RuleFilter, RuleSet
+from scheduler.model.rules import FilterMissing, RuleFilter, RuleSet, Signal
 from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.columns.key_memory import KeyMemory, smooth
 from scheduler.signals.columns.keys import Keys
@@ -73,7 +73,8 @@ class Held:
 class Published:
     """The answers in force by signal, the trip bits by rule; both lack what never had an answer.
 
-    `labels` are the node labels that join signals and nodes.
+    `labels` are the node labels that join signals and nodes, `asked` the signals of `rules` that are asked for, paced
+    as their samples come.
     """
 
     rules: RuleSet = field(default_factory=RuleSet)
@@ -81,6 +82,16 @@ class Published:
     trips: Mapping[str, Trips] = field(default_factory=dict)
     generation: int = 0
     labels: frozenset[str] = frozenset()
+    asked: Mapping[str, Signal] = field(default_factory=dict)
+
+
+def paced(rules: RuleSet, held: Mapping[str, Held], before: Mapping[str, Signal]) -> dict[str, Signal]:
+    """Return the signals that are asked for with the spacing of their samples; what has not changed stays as it is."""
+    asked: dict[str, Signal] = {}
+    for name, signal in rules.asked.items():
+        one = signal.paced(held[name].answer.spacing_s) if name in held else signal
+        asked[name] = before[name] if before.get(name) == one else one
+    return asked
 
 
 def joining_labels(rules: RuleSet) -> frozenset[str]:

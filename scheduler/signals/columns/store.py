@@ -25,7 +25,7 @@ from scheduler.signals.columns.freezer import Freezer
 from scheduler.signals.columns.keyed import read_keyed
 from scheduler.signals.columns.keys import CLUSTER_KEYS, CodedKeys, Keys
 from scheduler.signals.columns.learned_effects import LearnedEffects
-from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels
+from scheduler.signals.columns.published import Held, Published, has_verdict_changed, joining_labels, paced
 from scheduler.signals.columns.row_lags import key_lags
 from scheduler.signals.columns.trips import Trips, ValveChange, advance, hold
 
@@ -116,7 +116,8 @@ class SignalStore:
                 if rule.filter is not None and rule.signal in held:
                     bits = old.trips.get(rule.name) if is_same else None
                     trips[rule.name] = _advanced(rule.filter, held[rule.signal], bits, bits)
-            self._published = Published(rules, held, trips, old.generation + 1, joining_labels(rules))
+            asked = paced(rules, held, old.asked)
+            self._published = Published(rules, held, trips, old.generation + 1, joining_labels(rules), asked)
             return frozenset(changed)
 
     def publish(self, answer: SignalAnswer) -> frozenset[str]:
@@ -225,7 +226,8 @@ class SignalStore:
             if is_changed and rule.mode is not Mode.SHADOW:
                 changed.add(rule.name)
         held_by_signal = {**old.held, signal: held}
-        self._published = replace(old, held=held_by_signal, trips=trips, generation=old.generation + 1)
+        asked = paced(old.rules, held_by_signal, old.asked)
+        self._published = replace(old, held=held_by_signal, trips=trips, generation=old.generation + 1, asked=asked)
         return frozenset(changed)
 
 

@@ -26,6 +26,9 @@ _TOKEN: Final = re.compile(
     r"|(?P<operator>==|!=|<=|>=|=~|!~|[-+*/%^<>(])|(?P<other>\S)"
 )
 _WORD_OPERATORS: Final = frozenset({"and", "or", "unless", "atan2", "by", "without"})
+_OF_TWO_SAMPLES: Final = frozenset(
+    {"rate", "irate", "increase", "delta", "idelta", "deriv", "predict_linear", "changes", "resets"}
+)
 _METRIC_NAME: Final = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*")
 _LABEL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MATCH_OPERATOR: Final = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
@@ -122,6 +125,16 @@ def reaches(expr: str) -> dict[str, float]:
             selector = render_selector(node.vector_selector)
             found[selector] = max(found.get(selector, 0.0), outer_s + _seconds(node.range))
     return found
+
+
+def rate_ranges(expr: str) -> list[float]:
+    """Return the ranges in seconds over which `expr` compares samples, and so needs two or more; none if unparsable."""
+    query = parse_query(expr)
+    if not isinstance(query, ParsedQuery) or query.root is None:
+        return []
+    calls = [node for node in nodes_of(query.root) if isinstance(node, ast.Call) and node.func.name in _OF_TWO_SAMPLES]
+    ranges = [argument for call in calls for argument in call.args if isinstance(argument, ast.MatrixSelector)]
+    return [_seconds(one.range) for one in ranges]
 
 
 def result_type(node: Any) -> Any:

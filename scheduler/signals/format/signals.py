@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from scheduler.model.rules import ByKind, Reduce, Signal, Unit
+from scheduler.model.rules import MAX_AGES, ByKind, Reduce, Signal, Unit
 from scheduler.signals.format.built_in import is_built_in, read_built_in
 from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.keys import read_by
@@ -20,8 +20,6 @@ from scheduler.strict_yaml.values import read_duration, read_word
 MIN_INTERVAL_S: Final = 1.0
 MAX_INTERVAL_S: Final = 86_400.0
 DEFAULT_INTERVAL_S: Final = 15.0
-DEFAULT_AGES: Final = 4.0
-"""`max_age` in intervals, where the file has none."""
 MAX_SMOOTHING_S: Final = 3_600.0
 
 SIGNAL: Final = Shape(
@@ -118,6 +116,7 @@ def read_signal(key: YamlScalar, body: YamlNode, scope: Scope, asked: Asked) -> 
         unit=unit,
         interval_s=interval_s,
         max_age_s=max_age_s,
+        is_max_age_written="max_age" in fields,
         range=span,
         reduce=Reduce(reduce) if reduce else None,
         window_s=window_s,
@@ -141,14 +140,14 @@ def _ages(fields: Fields) -> tuple[float, float]:
         interval_s = None
     if interval_s is None and "interval" in fields:
         read_duration(max_age, fields.scope.inner("max_age"))
-        return DEFAULT_INTERVAL_S, DEFAULT_AGES * DEFAULT_INTERVAL_S
+        return DEFAULT_INTERVAL_S, MAX_AGES * DEFAULT_INTERVAL_S
     known_s = DEFAULT_INTERVAL_S if interval_s is None else interval_s
     scope = fields.scope.inner("max_age")
     max_age_s = read_duration(max_age, scope)
     if max_age is not None and max_age_s is not None and max_age_s < 2.0 * known_s:
         what = f"must be at least two intervals ({_seconds(2.0 * known_s)}), {got(max_age)}"
-        scope.problem(max_age, f"{what}. Write `max_age: {_seconds(DEFAULT_AGES * known_s)}`, or a shorter interval")
-    return known_s, DEFAULT_AGES * known_s if max_age_s is None else max_age_s
+        scope.problem(max_age, f"{what}. Write `max_age: {_seconds(MAX_AGES * known_s)}`, or a shorter interval")
+    return known_s, MAX_AGES * known_s if max_age_s is None else max_age_s
 
 
 def _seconds(value: float) -> str:

@@ -117,3 +117,14 @@ def amount_text(amount: float, unit: Unit) -> str:
     if amount == 0.0:
         suffix, factor = next((one for one in shown if one[1] == 1.0), shown[0])
     return f"{amount / factor:.6g}{suffix}"
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds as Prometheus writes them, as `1m30s`, to the millisecond."""
+    rest_ms = round(seconds * 1000)
+    parts = []
+    for unit, length_ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, rest_ms = divmod(rest_ms, length_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"

@@ -113,6 +113,7 @@ class FakeClient:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.answers: dict[str, Any] = {}
         self.asked: list[str] = []
+        self.looked_back: list[tuple[str, float | None]] = []
         self.warnings: tuple[str, ...] = ()
         self._clock = clock
         self._lock = threading.Lock()
@@ -120,6 +121,7 @@ class FakeClient:
     def query(self, expr: str, lookback_s: float | None = None) -> QueryResult:
         with self._lock:
             self.asked.append(expr)
+            self.looked_back.append((expr, lookback_s))
         found = self.answers.get(expr, {})
         if callable(found):
             found = found()

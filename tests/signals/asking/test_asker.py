@@ -13,6 +13,7 @@ from scheduler.signals.asking.client import QueryResult
 from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
+from scheduler.signals.asking.spacing import spacing_query
 from tests.signals.asking.scripted import Clock, FakeClient
 
 NAMES = tuple("abcde")
@@ -98,3 +99,26 @@ def test_a_slow_query_makes_the_signal_slow_until_it_is_quick_again() -> None:
         with pytest.raises(QueryTimeout):
             world.asker.ask(AskContext(world.client, resolver_of, 1))
         assert world.asker.is_slow == is_slow
+
+
+def test_where_samples_come_seldom_it_looks_further_back(caplog: pytest.LogCaptureFixture) -> None:
+    signal = Signal("cpu", "rate(node_cpu[2m])", is_max_age_written=False)
+    world = World(signal)
+    world.client.answers[spacing_query(["node_cpu"])] = {"-": 1 / 60}
+    answer = world.ask({"a": 1})
+    assert [answer.spacing_s, answer.max_age_s] == pytest.approx([60.0, 240.0])
+    asked = [back_s for expr, back_s in world.client.looked_back if expr == signal.expr]
+    assert asked == [60.0, pytest.approx(240.0)]
+    assert [record.message.split(",")[0] for record in caplog.records] == ["signal cpu: samples come 1m apart"]
+
+    world.clock.now_s += 15.0
+    world.ask({"a": 1})
+    asked = [back_s for expr, back_s in world.client.looked_back if expr == signal.expr]
+    assert len(asked) == 3, "only once: now the pace is known"
+
+
+def test_a_written_max_age_stays() -> None:
+    world = World(Signal("cpu", "node_cpu", max_age_s=90.0))
+    world.client.answers[spacing_query(["node_cpu"])] = {"-": 1 / 60}
+    answer = world.ask({"a": 1})
+    assert [answer.spacing_s, answer.max_age_s] == pytest.approx([60.0, 90.0])

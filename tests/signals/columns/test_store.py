@@ -322,3 +322,23 @@ def test_rule_sets_and_identities_cross_processes() -> None:
     assert crossed(rules) == rules
     identity = World("a", "b").identity
     assert crossed(identity) == identity
+
+
+def test_samples_stay_fresh_for_twice_the_time_between_them() -> None:
+    signal = Signal("cpu", "node_cpu", is_max_age_written=False)
+    world = World("a", rules=rules_of(HOT, signals=(signal,)))
+    world.publish({"a": 0.9}, signal, spacing_s=60.0, max_age_s=240.0)
+    states: list[tuple[float, str, bool]] = []
+    for age_s in (119.0, 121.0, 239.0, 241.0):
+        world.clock.now_s += age_s - (states[-1][0] if states else 0.0)
+        column = world.freeze().columns["cpu"]
+        states.append((age_s, column.freshness.value, bool(world.freeze().tripped["hot"][0])))
+    assert states == [
+        (119.0, "fresh", True),
+        (121.0, "fading", True),
+        (239.0, "fading", True),
+        (241.0, "absent", False),
+    ]
+    assert column.signal.shown_after_s == 45.0, "a node's own sample may be so much older than the newest of all"
+    world.publish({"a": 0.9}, signal)
+    assert world.freeze().columns["cpu"].signal.max_age_s == 60.0

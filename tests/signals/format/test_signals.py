@@ -31,6 +31,7 @@ def test_every_default_is_resolved() -> None:
         unit=Unit.NONE,
         interval_s=15.0,
         max_age_s=60.0,
+        is_max_age_written=False,
         range=None,
         reduce=None,
         window_s=0.0,
