@@ -274,9 +274,9 @@ class Cache:
 
     # -- what others take -----------------------------------------------------------------------------------
 
-    def snapshot(self, signals: SignalTable, now_s: float) -> Snapshot:
-        """Return the world as it is now, valid until the next change."""
-        return Snapshot(self.state, signals, now_s)
+    def snapshot(self, signals: SignalTable, now_s: float, waited_s: float = 0.0) -> Snapshot:
+        """Return the world as it is now, valid until the next change; `waited_s` is as in Snapshot."""
+        return Snapshot(self.state, signals, now_s, waited_s=waited_s)
 
     def counts(self) -> dict[str, int]:
         """Return the sizes by the value of `type` in `scheduler_cache_size`."""

@@ -25,10 +25,12 @@ from scheduler.cluster.nominator import Nominator
 from scheduler.cluster.queue_plugins import QueueingStrategy, QueuePlugins, QueueProfile, SortKey
 from scheduler.cluster.spread import Spread
 from scheduler.cluster.waiting_pool import WaitingPool
+from scheduler.cluster.wake_times import WakeTimes
 from scheduler.framework.events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF,
+    RULE_SOFTENED,
     SCHEDULE_ATTEMPT_FAILURE,
     SIGNALS_REFRESHED,
     UNSCHEDULABLE_TIMEOUT,
@@ -67,6 +69,7 @@ class SchedulingQueue:
         self._backoff = BackoffQueue(timings, sort_key)
         self._waiting = WaitingPool()
         self._spread = Spread(timings.signal_spread_s, timings.max_activations_per_s, sort_key)
+        self._wake_times = WakeTimes()
         self._in_flight = InFlight()
         self._next_flush_s: float | None = None
         self._others: dict[str, PodInfo] = {}
@@ -118,6 +121,7 @@ class SchedulingQueue:
         if attempt is not None:
             return attempt.latest
         self._spread.discard(uid)
+        self._wake_times.discard(uid)
         entity = self._active.remove(uid) or self._backoff.remove(uid) or self._waiting.remove(uid)
         return None if entity is None else entity.pod
 
@@ -188,6 +192,7 @@ class SchedulingQueue:
             entity.consecutive_errors += 1
         self._in_flight.finish(entity.uid)
         self._place(entity, strategy, SCHEDULE_ATTEMPT_FAILURE, now_s)
+        self._wake_times.set(entity.uid, self._plugins.softens_at_s(entity, now_s))
         return True
 
     def requeue_error(self, entity: QueuedEntity, now_s: float) -> bool:
@@ -228,19 +233,19 @@ class SchedulingQueue:
             freed = self._waiting.get(uid)
             if freed is not None:
                 self._to_active(freed, SIGNALS_REFRESHED, now_s)
+        for entity in filter(None, map(self._waiting.get, self._wake_times.pop_due(now_s))):
+            self._place(entity, QueueingStrategy.SPREAD, RULE_SOFTENED, now_s)
         if self._next_flush_s is None:
             self._next_flush_s = now_s + self._timings.flush_interval_s
         elif now_s >= self._next_flush_s:
             self._next_flush_s = now_s + self._timings.flush_interval_s
             self._flush(now_s)
 
-    # -- what one may ask -----------------------------------------------------------------------------------
-
     def next_deadline(self, now_s: float) -> float | None:
         """Return when `pop` or `tick` next has something to do, `now_s` if at once, None for never."""
         if len(self._active) or self._backoff.has_early:
             return now_s
-        deadlines = [self._backoff.next_deadline(), self._spread.next_deadline()]
+        deadlines = [part.next_deadline() for part in (self._backoff, self._spread, self._wake_times)]
         if len(self._waiting):
             deadlines.append(now_s if self._next_flush_s is None else self._next_flush_s)
         known = [deadline for deadline in deadlines if deadline is not None]
@@ -348,6 +353,7 @@ class SchedulingQueue:
     def _leave_waiting(self, entity: QueuedEntity) -> None:
         self._waiting.remove(entity.uid)
         self._spread.discard(entity.uid)
+        self._wake_times.discard(entity.uid)
 
     def _update_waiting(self, entity: QueuedEntity, old: PodInfo, new: PodInfo, now_s: float) -> None:
         if entity.waits_for_update and is_respecified(old, new):
@@ -378,9 +384,9 @@ class SchedulingQueue:
     def _end_backoff(self, event: ClusterEvent, now_s: float) -> None:
         """Pods that a rule may have freed do not wait for their backoff, wherever they are."""
         for entity in self._backoff.refused():
-            strategy = (
-                self._plugins.strategy(entity, event) if entity.rejected_rules & event.rules else QueueingStrategy.SKIP
-            )
+            if not entity.rejected_rules & event.rules:
+                continue
+            strategy = self._plugins.strategy(entity, event)
             if strategy is not QueueingStrategy.SKIP:
                 self._backoff.remove(entity.uid)
                 self._place(entity, strategy, event.label, now_s)

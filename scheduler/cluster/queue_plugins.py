@@ -8,6 +8,7 @@ Source: kube-scheduler v1.37 backend/queue/scheduling_queue.go isPodWorthRequeui
 from __future__ import annotations
 
 import enum
+import math
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -107,6 +108,13 @@ class QueuePlugins:
             return self._rules_strategy(entity, event)
         is_helped = self._is_hinted(entity, event) or self._is_freed(entity, event)
         return QueueingStrategy.AFTER_BACKOFF if is_helped else QueueingStrategy.SKIP
+
+    def softens_at_s(self, entity: QueuedEntity, now_s: float) -> float:
+        """Return when the next of the rules that refused the entity will only score for it, inf for never."""
+        if not entity.rejected_rules:
+            return math.inf
+        waited_s = entity.waited_s(now_s)
+        return now_s - waited_s + self._rules().soft_after_s(entity.rejected_rules, waited_s)
 
     def run_pre_enqueue(self, entity: QueuedEntity) -> None:
         """Set `gated_by` to the first plugin that keeps the entity out, the one that did so last time first.

@@ -64,8 +64,9 @@ class RuleUse:
 
     `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `smoothing_s` is the
     half-life with which the value is smoothed, 0 where it is as measured. `acts` is False where the rule only watched
-    the Pod, `is_valve_open` True where its filter was suspended. `key` says which Pods read this value,
-    where not all do: their workload, their number of cards, the zone that they call.
+    the Pod, `is_valve_open` True where its filter was suspended, `is_soft` True where the Pod had waited too long for it.
+    `key` says which Pods read this value, where not all do: their workload, their number of cards, the zone that they
+    call.
     """
 
     rule: str
@@ -79,6 +80,7 @@ class RuleUse:
     acts: bool
     is_valve_open: bool = False
     key: str = ""
+    is_soft: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,4 +262,5 @@ def _rule_use(compiled: CompiledRule, pod: PodInfo, snapshot: Snapshot, row: int
         rule.acts_on(pod),
         is_open,
         key,
+        compiled.is_soft(snapshot),
     )

@@ -121,6 +121,7 @@ FORCE_ACTIVATE = "ForceActivate"
 UNSCHEDULED_POD_ADD = "UnscheduledPodAdd"
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(Resource.WILDCARD, Action(0), "UnschedulableTimeout")
 SIGNALS_REFRESHED = "SignalsRefreshed"
+RULE_SOFTENED = "RuleSoftened"
 RULES_RELOADED = "RulesReloaded"
 
 

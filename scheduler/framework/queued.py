@@ -54,6 +54,10 @@ class QueuedEntity:
     flushed_s: float | None = None
     was_flushed: bool = False
 
+    def waited_s(self, now_s: float) -> float:
+        """Return for how long it could have been placed, in seconds: what it spent gated does not count."""
+        return 0.0 if self.first_active_s is None else now_s - self.first_active_s
+
     @property
     def pod(self) -> PodInfo:
         """The only member of an entity of one."""

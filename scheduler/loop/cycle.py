@@ -88,7 +88,7 @@ class SchedulingCycle:
         # 2. Freeze the signals.
         signals = world.signals.freeze(NodeView(world.cache.state.nodes), now_s)
         # 3. Take the snapshot.
-        snapshot = world.cache.snapshot(signals, now_s)
+        snapshot = world.cache.snapshot(signals, now_s, attempt.entity.waited_s(now_s))
         # 4. Decide: `plugins/` refuse and score; what a rule says of its kind of signal is in `rules/`.
         decision = self._decide(attempt, snapshot)
         if decision is None:

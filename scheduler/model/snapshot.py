@@ -78,10 +78,18 @@ class Trial:
 class Snapshot:
     """Read-only views on nodes, Pods and signals, valid until the next message is applied.
 
-    `now_s` is the core's only clock: monotonic seconds at which the cycle began.
+    `now_s` is the core's only clock: monotonic seconds at which the cycle began. `waited_s` is how long the Pod that the
+    snapshot was taken for has been waiting to be placed, 0 where it was taken for none.
     """
 
-    def __init__(self, state: ClusterState, signals: SignalTable, now_s: float, nodes: NodeView | None = None) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        signals: SignalTable,
+        now_s: float,
+        nodes: NodeView | None = None,
+        waited_s: float = 0.0,
+    ) -> None:
         self._state = state
         self._epoch = state.epoch
         self._nodes = nodes
@@ -89,6 +97,7 @@ class Snapshot:
         self._trials: list[Trial] = []
         self.signals = signals
         self.now_s = now_s
+        self.waited_s = waited_s
 
     @property
     def nodes(self) -> NodeView:
@@ -198,7 +207,7 @@ class Snapshot:
         """
         nodes = NodeView(self._state.nodes)
         nodes.requested, nodes.n_pods = read_only(requested), read_only(n_pods)
-        return Snapshot(self._state, self.signals, self.now_s, nodes)
+        return Snapshot(self._state, self.signals, self.now_s, nodes, self.waited_s)
 
     def _stale(self) -> StaleSnapshotError:
         return StaleSnapshotError(f"snapshot of epoch {self._epoch} used at epoch {self._state.epoch}")
@@ -210,4 +219,4 @@ class Snapshot:
 
     def detach(self) -> Snapshot:
         """Return a deep copy that lives on its own, for other threads and processes."""
-        return Snapshot(copy.deepcopy(self._state), copy.deepcopy(self.signals), self.now_s)
+        return Snapshot(copy.deepcopy(self._state), copy.deepcopy(self.signals), self.now_s, None, self.waited_s)

@@ -6,6 +6,7 @@ state to the next.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -74,6 +75,8 @@ class CompiledRules:
             name: reading_of(Rule("", name), signal, kept) for name, signal in signals.items()
         }
         self.may_watch = any(rule.is_on_trial for rule in rule_set.rules)
+        filters = [rule.filter for rule in rule_set.rules if rule.filter is not None]
+        self._soft_after_s = min((one.soft_after_s for one in filters if one.soft_after_s), default=math.inf)
         self._choosy = tuple(rule for rule in self.rules if not rule.is_for_all)
         self._of_all: Concerned | None = None
         self._concerned = Memo()
@@ -108,6 +111,12 @@ class CompiledRules:
         rules = (self.by_name.get(name) for name in refusing)
         return any(rule is not None and rule.reading.may_free(pod, event) for rule in rules)
 
+    def soft_after_s(self, refusing: Collection[str], waited_s: float) -> float:
+        """Return after how long a wait, longer than this, the next of some rules would only score; inf for never."""
+        filters = [self.by_name[name].rule.filter for name in refusing if name in self.by_name]
+        waits_s = (one.soft_after_s for one in filters if one is not None)
+        return min((soft_after_s for soft_after_s in waits_s if soft_after_s > waited_s), default=math.inf)
+
     def follow_filters(self, snapshot: Snapshot) -> None:
         """Bring up to date what rules refuse to all Pods, so that no Pod's cycle has to."""
         self._steady_rejections(snapshot)
@@ -130,7 +139,10 @@ class CompiledRules:
             ),
         )
         asked = [rule for rule in others if not rule.reading.is_valve_open(pod, snapshot)]
-        return [*said, *(one for rule in asked for one in rule.rejections(pod, snapshot))]
+        found = [*said, *(one for rule in asked for one in rule.rejections(pod, snapshot))]
+        if snapshot.waited_s < self._soft_after_s:
+            return found
+        return [one for one in found if not self.by_name[one.rule].is_soft(snapshot)]
 
     def _steady_rejections(self, snapshot: Snapshot) -> Mapping[str, Sequence[Rejection]]:
         def computed() -> Mapping[str, Sequence[Rejection]]:

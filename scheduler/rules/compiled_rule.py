@@ -44,6 +44,10 @@ class CompiledRule:
         """Whether the rule concerns a Pod, whether it acts or watches: it matches, and gives something to look for."""
         return self.rule.covers(pod.namespace, pod.labels) and self.reading.concerns(pod)
 
+    def is_soft(self, snapshot: Snapshot) -> bool:
+        """Whether the Pod that the snapshot is for has waited so long that the rule refuses it no node."""
+        return self.rule.filter is not None and 0.0 < self.rule.filter.soft_after_s <= snapshot.waited_s
+
     def rejection(self, refused: BoolArray) -> Rejection:
         """Return nodes beyond the limits as what Filter answers."""
         return Rejection(refused, CODE, self.reason, self.name)
@@ -51,7 +55,7 @@ class CompiledRule:
     def rejections(self, pod: PodInfo | None, snapshot: Snapshot) -> list[Rejection]:
         """Return what the rule refuses, masks bool (n_rows,); without a Pod only of a steady rule.
 
-        Whether its valve is open is not asked here.
+        Whether its valve is open, or the Pod has waited too long for it, is not asked here.
         """
         found: list[Rejection] = []
         tripped = self.reading.tripped(pod, snapshot)

@@ -48,9 +48,9 @@ class RulesWithout:
 def tally_of(rules: Sequence[CompiledRule], pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]) -> Tally | None:
     """Return what follows Pods that leave, for rules that act for the Pod to place; None if that takes moving them.
 
-    Rules whose valve is open refuse no node, whichever Pods leave.
+    Rules whose valve is open, or for which the Pod has waited too long, refuse no node, whichever Pods leave.
     """
-    acting = [rule for rule in rules if not rule.reading.is_valve_open(pod, snapshot)]
+    acting = [rule for rule in rules if not (rule.is_soft(snapshot) or rule.reading.is_valve_open(pod, snapshot))]
     if any(rule.reading.is_moved_by(pod, one) for rule in acting for one in pods):
         return None
     standing: list[Rejection] = []

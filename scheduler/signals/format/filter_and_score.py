@@ -13,10 +13,11 @@ from scheduler.strict_yaml.values import read_duration, read_plain_number, read_
 
 MAX_SCORE: Final = 100.0
 MAX_HOLD_S: Final = 3_600.0
+MAX_SOFT_AFTER_S: Final = 7 * 86_400.0
 _POINTS_ADVICE: Final = "Write at least two pairs, as `[[0, 100], [0.5, 80], [1, 0]]`"
 
 FILTER: Final = Shape(
-    fields=("max", "min", "clear", "valve", "missing", "hold"),
+    fields=("max", "min", "clear", "valve", "missing", "hold", "soft_after"),
     refused={"hysteresis": "not a field, got 'hysteresis'. Write `clear: …`, where the refusal ends, and `hold: 60s`"},
 )
 SCORE: Final = Shape(
@@ -46,6 +47,7 @@ def read_filter(node: YamlNode | None, scope: Scope, measure: Measure, shape: Sh
         valve=read_share(fields.get("valve"), scope.inner("valve"), "the nodes"),
         missing=FilterMissing(missing) if missing else FilterMissing.ALLOW,
         hold_s=_hold(fields.get("hold"), scope.inner("hold")),
+        soft_after_s=_soft_after(fields.get("soft_after"), scope.inner("soft_after")),
     )
 
 
@@ -55,6 +57,16 @@ def _hold(node: YamlNode | None, scope: Scope) -> float:
         return 0.0
     if not 0.0 < seconds <= MAX_HOLD_S:
         scope.problem(node, f"must be above 0s and at most 1h, {got(node)}. Write `hold: 60s`, or drop the line")
+    return seconds
+
+
+def _soft_after(node: YamlNode | None, scope: Scope) -> float:
+    seconds = read_duration(node, scope)
+    if seconds is None or node is None:
+        return 0.0
+    if not 0.0 < seconds <= MAX_SOFT_AFTER_S:
+        what = f"must be above 0s and at most 7d, {got(node)}"
+        scope.problem(node, f"{what}. Write how long a Pod waits before the rule only scores, as `soft_after: 10m`")
     return seconds
 
 

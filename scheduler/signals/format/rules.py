@@ -29,6 +29,7 @@ RULE: Final = Shape(
     required=("name",),
     refused={
         "hold": "a hold time belongs to the filter. Write `filter: {max: 80%, hold: 60s}`",
+        "soft_after": "belongs to the filter. Write `filter: {max: 80%, soft_after: 10m}`",
         "inflight": "what Pods add belongs to the signal. Write `inflight: {cpu: request}` in the signal",
         "pair": "the two ends of a pair belong to the signal. Write what is called: `calls: {labels: {app: cart}}`",
     },

@@ -100,10 +100,21 @@ def test_another_hold_time_is_refused(text: str) -> None:
     assert "filter, hold: must be" in refusal(filter=f"{{max: 80%, hold: {text}}}")
 
 
+def test_how_long_a_filter_refuses_a_waiting_pod_is_read() -> None:
+    expected = RuleFilter(max=0.8, max_clear=0.8, soft_after_s=600.0)
+    assert rule(filter="{max: 80%, soft_after: 10m}").filter == expected
+
+
+@pytest.mark.parametrize("text", ["0s", "8d", "soon"])
+def test_another_wait_is_refused(text: str) -> None:
+    assert "filter, soft_after: " in refusal(filter=f"{{max: 80%, soft_after: {text}}}")
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"filter": "{max: 1}", "hold": "60s"}, "rule 'a', hold: a hold time belongs to the filter. Write"),
+        ({"filter": "{max: 1}", "soft_after": "10m"}, "rule 'a', soft_after: belongs to the filter. Write"),
         ({"filter": "{max: 1, hysteresis: 1}"}, "filter, hysteresis: not a field, got 'hysteresis'. Write `clear: …`"),
     ],
 )
