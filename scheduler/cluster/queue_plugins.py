@@ -8,8 +8,8 @@ Source: kube-scheduler v1.37 backend/queue/scheduling_queue.go isPodWorthRequeui
 from __future__ import annotations
 
 import enum
-import math
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 

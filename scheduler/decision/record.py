@@ -64,9 +64,9 @@ class RuleUse:
 
     `inflight` is what placed Pods add to that value, NaN where they add nothing to this signal. `smoothing_s` is the
     half-life with which the value is smoothed, 0 where it is as measured. `acts` is False where the rule only watched
-    the Pod, `is_valve_open` True where its filter was suspended, `is_soft` True where the Pod had waited too long for it.
-    `key` says which Pods read this value, where not all do: their workload, their number of cards, the zone that they
-    call.
+    the Pod, `is_valve_open` True where its filter was suspended, `is_soft` True where the Pod had waited too long for
+    it. `key` says which Pods read this value, where not all do: their workload, their number of cards, the zone that
+    they call.
     """
 
     rule: str

@@ -69,11 +69,15 @@ class Effect:
     amount
         Of a constant effect, whole: millicores for cpu, units of other resources, else parts of the signal's unit, of
         which `effect_scale` are one.
+    without_request
+        What a Pod adds that requests nothing of the resource, whole, in its units; 0: of CPU and memory what
+        kube-scheduler's scores take for a container without a request, nothing of others.
     """
 
     kind: EffectKind
     resource: str = ""
     amount: float = 0.0
+    without_request: float = 0.0
 
 
 def effect_scale(unit: Unit) -> int:

@@ -90,8 +90,8 @@ class RuleFilter:
     `max_clear` and `min_clear` give hysteresis: once refused, a node stays so until its value is at or
     within them; they equal the limit where the file has no `clear`. `valve`: with more than this share
     of the nodes refused the rule only scores; None means that it never opens by itself. `hold_s`: once a node's
-    verdict has changed, it stays for at least so many seconds. `soft_after_s`: for a Pod that has waited so many seconds
-    the rule only scores; 0: however long it waits, the rule refuses.
+    verdict has changed, it stays for at least so many seconds. `soft_after_s`: for a Pod that has waited so many
+    seconds the rule only scores; 0: however long it waits, the rule refuses.
     """
 
     max: float | None = None

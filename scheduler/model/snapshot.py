@@ -78,8 +78,8 @@ class Trial:
 class Snapshot:
     """Read-only views on nodes, Pods and signals, valid until the next message is applied.
 
-    `now_s` is the core's only clock: monotonic seconds at which the cycle began. `waited_s` is how long the Pod that the
-    snapshot was taken for has been waiting to be placed, 0 where it was taken for none.
+    `now_s` is the core's only clock: monotonic seconds at which the cycle began. `waited_s` is how long the Pod that
+    the snapshot was taken for has been waiting to be placed, 0 where it was taken for none.
     """
 
     def __init__(

@@ -17,6 +17,7 @@ import numpy as np
 from scheduler.framework.index import Index
 from scheduler.model.arrays import BoolArray, FloatArray, IntArray, read_only
 from scheduler.model.pods import PodInfo
+from scheduler.model.requests import CPU, MEMORY
 from scheduler.model.rules import Effect, EffectKind
 
 SHARES = 1024
@@ -25,6 +26,7 @@ SHARES = 1024
 NOT_RUNNING_S = 300.0
 """How long after its bind a Pod that does not run yet counts in full."""
 
+_SCORED = (CPU, MEMORY)
 _MOST = 2**45
 """A Pod adds no more than this, 35 TB: times SHARES it must fit a sum."""
 
@@ -69,14 +71,20 @@ class PendingQuestion:
         return shares
 
     def amount(self, pod: PodInfo) -> int:
-        """Return what one Pod adds in the end."""
+        """Return what one Pod adds in the end.
+
+        One that requests nothing adds something, too: many such Pods must not all go to the node that looks best.
+        """
         if self.effect.kind is EffectKind.CONSTANT:
             return int(self.effect.amount)
         if self.effect.kind is EffectKind.LEARNED:
             known = self.learned.get(pod.workload)
             if known is not None:
                 return known
-        return min(pod.usage.requests.get(self.effect.resource, 0), _MOST)
+        resource, requested = self.effect.resource, pod.usage.requests.get(self.effect.resource, 0)
+        if not requested and self.effect.without_request:
+            return int(self.effect.without_request)
+        return min(pod.usage.scored[_SCORED.index(resource)] if resource in _SCORED else requested, _MOST)
 
 
 class PodTimes:

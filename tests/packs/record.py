@@ -213,16 +213,34 @@ def zone_latency() -> Recording:
     return recording
 
 
+# What cAdvisor tells of whole nodes, and of a Pod and its containers: labels, and the share of the node's load.
+GROUPS = (({"id": "/"}, 1.0), ({"id": "/kubepods.slice"}, 0.8))
+POD = {"id": "/kubepods.slice/pod1", "namespace": "shop", "pod": "web-1"}
+CONTAINERS = (
+    (POD, 1.0),
+    ({**POD, "id": "/kubepods.slice/pod1/1", "container": "main", "image": "example.com/web:1"}, 0.75),
+    ({**POD, "id": "/kubepods.slice/pod1/2", "container": "proxy", "image": "example.com/proxy:1"}, 0.25),
+)
+
+
 def kubelet() -> Recording:
-    """The kubelet's cAdvisor and kube-state-metrics, two and a half minutes: the loads of node_utilisation."""
-    recording = Recording(length_s=150)
+    """The kubelet and kube-state-metrics, four minutes: the loads of node_utilisation.
+
+    Of node-4 there is /metrics/resource, and of node-5 what kube-prometheus-stack keeps of cAdvisor.
+    """
+    recording = Recording(length_s=240)
     for node, use in zip((name for name, _, _ in NODES), UTILISATION.values(), strict=False):
         cpu_use, memory_use = use
         target = {"instance": f"{node}:10250", "job": "kubelet", "metrics_path": "/metrics/cadvisor", "node": node}
-        for group, share in (("/", 1.0), ("/kubepods.slice", 0.8)):
-            labels = {**target, "id": group}
-            recording.counter("container_cpu_usage_seconds_total", {**labels, "cpu": "total"}, 4.0 * cpu_use * share)
-            recording.gauge("container_memory_working_set_bytes", labels, 16 * GIB * memory_use * share)
+        if node == "node-4":
+            target |= {"metrics_path": "/metrics/resource"}
+            recording.counter("node_cpu_usage_seconds_total", target, 4.0 * cpu_use)
+            recording.gauge("node_memory_working_set_bytes", target, 16 * GIB * memory_use)
+        for labels, share in () if node == "node-4" else CONTAINERS if node == "node-5" else GROUPS:
+            recording.counter(
+                "container_cpu_usage_seconds_total", {**target, **labels, "cpu": "total"}, 4.0 * cpu_use * share
+            )
+            recording.gauge("container_memory_working_set_bytes", {**target, **labels}, 16 * GIB * memory_use * share)
         for resource, unit, amount in (("cpu", "core", 4.0), ("memory", "byte", 16 * GIB)):
             labels = {"job": "kube-state-metrics", "node": node, "resource": resource, "unit": unit}
             recording.gauge("kube_node_status_capacity", labels, amount)
@@ -230,8 +248,8 @@ def kubelet() -> Recording:
 
 
 def batch_on_slack() -> Recording:
-    """kube-state-metrics, two and a half minutes: two Pods on each node, one of which has ended."""
-    recording = Recording(length_s=150)
+    """kube-state-metrics, four minutes: two Pods on each node, one of which has ended."""
+    recording = Recording(length_s=240)
     scraped = {"instance": "10.1.0.9:8080", "job": "kube-state-metrics"}
     for node, cores in REQUESTED_CORES.items():
         for resource, unit, amount in (("cpu", "core", 4.0), ("memory", "byte", 16 * GIB)):

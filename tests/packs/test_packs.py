@@ -111,12 +111,9 @@ def test_what_maps_to_no_node_is_dropped_and_counted(rules: RuleSet, every_expor
     drops = {name: answer.drops for name, answer in RecordedCluster(every_exporter, rules).answers.items()}
     assert {name: one.total for name, one in drops.items() if one.total} == {
         "node_probe_success": 1,
-        "otel_zone_p99": 1,
-        "otel_workload_p99": 1,
         "gpu_temperature": 1,
     }
     assert drops["node_probe_success"].unmapped == 1, "the probe of a shop, not of a node"
-    assert drops["otel_zone_p99"].nan == 1, "a zone without traffic"
     assert drops["gpu_temperature"].range == 1, "a card that does not answer"
 
 

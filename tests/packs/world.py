@@ -75,7 +75,7 @@ class RecordedClient:
     def query(self, expr: str, lookback_s: float | None = None) -> QueryResult:
         form = {"query": expr, "time": repr(self._time_s)}
         if lookback_s is not None:
-            form["lookback_delta"] = f"{lookback_s:g}s"
+            form["lookback_delta"] = f"{round(1000 * lookback_s)}ms"
         url = f"{self._server.url}/api/v1/query"
         with urllib.request.urlopen(url, urllib.parse.urlencode(form).encode(), timeout=10) as reply:
             answer = parse_answer(reply.read(), reply.headers["Date"])

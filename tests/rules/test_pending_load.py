@@ -101,6 +101,17 @@ class TestAmount:
         assert question(0, learned).amount(pod) == 250, "nothing learned yet: what it asks for"
         assert question(0, Effect(EffectKind.LEARNED)).amount(pod) == 0
 
+    def test_a_pod_without_requests_adds_something_too(self) -> None:
+        pod = make_pod("p")
+        kinds = (EffectKind.REQUEST, EffectKind.LEARNED)
+        assert [question(0, Effect(kind, "cpu")).amount(pod) for kind in kinds] == [100, 100]
+        assert question(0, Effect(EffectKind.REQUEST, "memory")).amount(pod) == 200 << 20
+        assert question(0, Effect(EffectKind.REQUEST, "example.com/x")).amount(pod) == 0
+        written = Effect(EffectKind.REQUEST, "cpu", without_request=500.0)
+        assert question(0, written).amount(pod) == 500
+        assert question(0, written).amount(make_pod("q", cpu="50m")) == 50
+        assert question(0, written, learned={pod.workload: 77}).amount(pod) == 500, "it is not learned"
+
     def test_pods_of_a_rollout_and_jobs_of_a_schedule_are_one_workload(self) -> None:
         def owned(kind: str, name: str, labels: Mapping[str, str]) -> tuple[str, str]:
             owner = {"kind": kind, "name": name, "uid": name, "controller": True}

@@ -16,6 +16,7 @@ from scheduler.model.real_allocatable import ANNOTATION
 from scheduler.model.requests import CPU
 from scheduler.model.rules import (
     Curve,
+    Effect,
     EffectKind,
     FilterMissing,
     Mode,
@@ -32,7 +33,7 @@ from scheduler.model.rules import (
 )
 from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
-from scheduler.signals.format.units import amount_text
+from scheduler.signals.format.units import amount_text, duration_text
 from scheduler.strict_yaml.report import problem_at
 
 OK = 0
@@ -143,6 +144,8 @@ def filter_text(limits: RuleFilter | None, unit: Unit) -> str:
         parts.append(f"hold {limits.hold_s:g}s")
     if limits.missing is not FilterMissing.ALLOW:
         parts.append(f"missing {limits.missing}")
+    if limits.soft_after_s > 0.0:
+        parts.append(f"soft after {duration_text(limits.soft_after_s)}")
     return ", ".join(parts)
 
 
@@ -188,10 +191,16 @@ def pending_load_text(signal: Signal) -> str:
         return "-"
     key = effect.resource or IN_OWN_UNIT
     if effect.kind is not EffectKind.CONSTANT:
-        return f"{key}: {effect.kind}"
+        return f"{key}: {effect.kind}{_without_request_text(effect)}"
     if effect.resource == CPU:
         return f"{key}: {effect.amount:g}m"
     return f"{key}: {effect.amount / (1 if effect.resource else effect_scale(signal.unit)):g}"
+
+
+def _without_request_text(effect: Effect) -> str:
+    if not effect.without_request:
+        return ""
+    return f", else {effect.without_request:g}{'m' if effect.resource == CPU else ''}"
 
 
 def _unused(rules: RuleSet) -> list[Problem]:

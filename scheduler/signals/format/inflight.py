@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -14,6 +15,8 @@ from scheduler.strict_yaml.fields import read_mapping
 from scheduler.strict_yaml.nodes import YamlNode, YamlScalar, is_broken
 from scheduler.strict_yaml.report import Scope, clip, did_you_mean, got
 
+WITHOUT_REQUEST: Final = "without_request"
+"""The key beside a resource for what a Pod adds that requests nothing of it."""
 VALUE: Final = "value"
 """The key for an amount in the signal's own unit."""
 
@@ -31,10 +34,26 @@ def read_inflight(node: YamlNode | None, scope: Scope, measure: Measure, by: ByK
         what = f"Pods add to what is measured by node or by node label, got a signal by: {by.value}"
         scope.problem(node, f"{what}. Drop the line, or write another `by`")
         return None
-    if len(mapping.entries) != 1:
-        scope.problem(node, f"must be one resource, or `value`, got {len(mapping.entries)} keys. {_ADVICE}")
+    entries = [entry for entry in mapping.entries if entry[0].value != WITHOUT_REQUEST]
+    floors = [entry for entry in mapping.entries if entry[0].value == WITHOUT_REQUEST]
+    if len(entries) != 1:
+        scope.problem(node, f"must be one resource, or `value`, got {len(entries)}. {_ADVICE}")
         return None
-    key, value = mapping.entries[0]
+    effect = _effect(*entries[0], scope, measure)
+    return _with_floor(effect, *floors[0], scope) if floors and effect is not None else effect
+
+
+def _with_floor(effect: Effect, key: YamlScalar, value: YamlNode, scope: Scope) -> Effect | None:
+    inner = scope.inner(WITHOUT_REQUEST)
+    if effect.kind is EffectKind.CONSTANT or not effect.resource:
+        what = "every Pod adds the same, whatever it requests" if effect.kind is EffectKind.CONSTANT else "no resource"
+        inner.problem(key, f"{what}. Drop it, or write `{{cpu: request, {WITHOUT_REQUEST}: 500m}}`")
+        return None
+    floor = _of_quantity(effect.resource, value, inner, "an amount", ())
+    return None if floor is None else replace(effect, without_request=floor.amount)
+
+
+def _effect(key: YamlScalar, value: YamlNode, scope: Scope, measure: Measure) -> Effect | None:
     inner = scope.inner(clip(key.value))
     if is_broken(value):
         return None
@@ -69,12 +88,16 @@ def _of_resource(resource: str, node: YamlNode, scope: Scope) -> Effect | None:
     word = node.value if isinstance(node, YamlScalar) else ""
     if word in _WORDS:
         return Effect(EffectKind(word), resource)
+    return _of_quantity(resource, node, scope, "`request`, `learned` or an amount", _WORDS)
+
+
+def _of_quantity(resource: str, node: YamlNode, scope: Scope, expected: str, words: tuple[str, ...]) -> Effect | None:
+    word = node.value if isinstance(node, YamlScalar) else ""
     try:
         quantity = parse_quantity(word)
     except InvalidObjectError:
         hint = "200m" if resource == CPU else "512Mi"
-        what = f"must be `request`, `learned` or an amount, {got(node)}{did_you_mean(word, _WORDS)}"
-        scope.problem(node, f"{what}. Write one of them, as `{hint}`")
+        scope.problem(node, f"must be {expected}, {got(node)}{did_you_mean(word, words)}. Write one, as `{hint}`")
         return None
     return _constant(node, scope, resource, round(quantity * (1000 if resource == CPU else Fraction(1))))
 

@@ -20,6 +20,8 @@ def inflight(text: str, unit: str = "ratio", by: str = "node") -> Effect | None:
     [
         ("{cpu: request}", "ratio", Effect(EffectKind.REQUEST, "cpu")),
         ("{cpu: learned}", "percent", Effect(EffectKind.LEARNED, "cpu")),
+        ("{cpu: request, without_request: 500m}", "ratio", Effect(EffectKind.REQUEST, "cpu", 0.0, 500.0)),
+        ("{without_request: 1Gi, memory: learned}", "ratio", Effect(EffectKind.LEARNED, "memory", 0.0, 2.0**30)),
         ("{cpu: 200m}", "ratio", Effect(EffectKind.CONSTANT, "cpu", 200.0)),
         ("{cpu: 0.2}", "ratio", Effect(EffectKind.CONSTANT, "cpu", 200.0)),
         ("{memory: 512Mi}", "bytes", Effect(EffectKind.CONSTANT, "memory", 512 * 2.0**20)),
@@ -41,7 +43,17 @@ def test_a_signal_by_node_label_takes_it_too() -> None:
 @pytest.mark.parametrize(
     ("text", "unit", "by", "message"),
     [
-        ("{cpu: request, memory: request}", "ratio", "node", "must be one resource, or `value`, got 2 keys"),
+        ("{cpu: request, memory: request}", "ratio", "node", "must be one resource, or `value`, got 2"),
+        ("{without_request: 1}", "ratio", "node", "must be one resource, or `value`, got 0"),
+        ("{cpu: 1, without_request: 1}", "ratio", "node", "every Pod adds the same, whatever it requests. Drop it"),
+        ("{value: learned, without_request: 1}", "watt", "node", "without_request: no resource. Drop it"),
+        (
+            "{cpu: request, without_request: some}",
+            "ratio",
+            "node",
+            "must be an amount, got 'some'. Write one, as `200m`",
+        ),
+        ("{cpu: request, without_request: 0}", "ratio", "node", "not an amount that a Pod can add, got 0"),
         ("request", "ratio", "node", "must be a mapping, got 'request'"),
         ("{cqu: request}", "ratio", "node", "not a resource, got 'cqu' (did you mean \"cpu\"?)"),
         ("{cpu: requests}", "ratio", "node", "must be `request`, `learned` or an amount, got 'requests'"),
