@@ -278,14 +278,13 @@ class Metrics:
             "signal",
             "problem",
         )
-        self.signal_paused = self._gauge(
-            "vane_signal_paused", "Whether the signal is queried less and less often, after several failures.", "signal"
-        )
+        self.signal_paused = self._gauge("vane_signal_paused", "Whether failures make queries of it rare.", "signal")
         self.prometheus_up = self._gauge("vane_prometheus_up", "Whether Prometheus answered the last query.", "server")
 
     def _rules(self) -> None:
-        self.rule_refused_nodes = self._gauge(
-            "vane_rule_refused_nodes", "Nodes that the rule's filter refuses now.", "rule"
+        self.rule_refused_nodes = self._gauge("vane_rule_refused_nodes", "Nodes that its filter refuses now.", "rule")
+        self.rule_held_pods = self._gauge(
+            "vane_rule_held_pods", "Pending Pods for which it refused nodes that nothing else did, last time.", "rule"
         )
         self.rule_valve_open = self._gauge(
             "vane_rule_valve_open", "Whether the rule's filter is suspended: it would refuse too many nodes.", "rule"

@@ -72,6 +72,7 @@ GAUGES = {
     "vane_signal_problem": ["signal", "problem"],
     "vane_signal_paused": ["signal"],
     "vane_rule_refused_nodes": ["rule"],
+    "vane_rule_held_pods": ["rule"],
     "vane_rule_valve_open": ["rule"],
     "vane_rule_weight": ["rule"],
     "vane_rule_weight_share_ratio": ["rule"],

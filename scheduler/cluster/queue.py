@@ -13,7 +13,6 @@ skip backoff, and Pods that wait for their own update only.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
@@ -294,11 +293,9 @@ class SchedulingQueue:
             "gated": n_gated,
         }
 
-    def counts_by_plugin(self) -> dict[tuple[str, str], int]:
-        """Return (plugin, schedulerName) -> number of Pods that it refused last: `scheduler_unschedulable_pods`."""
-        return Counter(
-            (plugin, entity.pod.pod.spec.scheduler_name) for entity in self._entities() for plugin in entity.rejected_by
-        )
+    def refused(self) -> Iterator[QueuedEntity]:
+        """Yield what some plugin refused in the last attempt."""
+        return (entity for entity in self._entities() if entity.rejected_by)
 
     # -- how entities move ----------------------------------------------------------------------------------
 

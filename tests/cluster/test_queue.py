@@ -214,15 +214,15 @@ def test_an_update_that_came_during_the_attempt_counts_for_a_pod_refused_for_wha
     assert queue.place_of("default/a") == "error-backoff"
 
 
-def test_counts_by_plugin_follow_the_pods() -> None:
+def test_what_was_refused_follows_the_pods() -> None:
     queue = make_queue()
     refused(queue, make_pod("a"))
     refused(queue, make_pod("b"), by=frozenset({"Fit", "Ports"}))
-    assert queue.counts_by_plugin() == {("Fit", "vane"): 2, ("Ports", "vane"): 1}
+    assert {one.pod.name: one.rejected_by for one in queue.refused()} == {"a": {"Fit"}, "b": {"Fit", "Ports"}}
     queue.delete("default/a")
     queue.on_event(NODE_ADD, 20.0)
     queue.pop(20.0)
-    assert queue.counts_by_plugin() == {}
+    assert list(queue.refused()) == []
 
 
 def test_an_idle_queue_has_no_deadline() -> None:

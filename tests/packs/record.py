@@ -237,10 +237,9 @@ def kubelet() -> Recording:
             recording.counter("node_cpu_usage_seconds_total", target, 4.0 * cpu_use)
             recording.gauge("node_memory_working_set_bytes", target, 16 * GIB * memory_use)
         for labels, share in () if node == "node-4" else CONTAINERS if node == "node-5" else GROUPS:
-            recording.counter(
-                "container_cpu_usage_seconds_total", {**target, **labels, "cpu": "total"}, 4.0 * cpu_use * share
-            )
-            recording.gauge("container_memory_working_set_bytes", {**target, **labels}, 16 * GIB * memory_use * share)
+            said = {**target, **labels}
+            recording.counter("container_cpu_usage_seconds_total", {**said, "cpu": "total"}, 4.0 * cpu_use * share)
+            recording.gauge("container_memory_working_set_bytes", said, 16 * GIB * memory_use * share)
         for resource, unit, amount in (("cpu", "core", 4.0), ("memory", "byte", 16 * GIB)):
             labels = {"job": "kube-state-metrics", "node": node, "resource": resource, "unit": unit}
             recording.gauge("kube_node_status_capacity", labels, amount)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,9 @@ def _update(context: PageContext) -> None:
     for name, count in {**queue.counts(), "incomplete": 0, "pending": 0}.items():
         metrics.pending_pods(name).set(count)
     metrics.unschedulable_pods.drop("plugin", lambda _: False)
-    for (plugin, profile), count in queue.counts_by_plugin().items():
+    refused = list(queue.refused())
+    by_plugin = Counter((plugin, one.pod.pod.spec.scheduler_name) for one in refused for plugin in one.rejected_by)
+    for (plugin, profile), count in by_plugin.items():
         metrics.unschedulable_pods(plugin, profile).set(count)
     for name, count in cache.counts().items():
         metrics.cache_size(name).set(count)
@@ -61,10 +64,11 @@ def _update(context: PageContext) -> None:
     for kind, known in cache.unreadable_objects.items():
         metrics.unreadable_objects(kind).set(len(known))
     metrics.unreadable_objects("RealAllocatable").set(len(cache.state.nodes.unread_figures))
-    _update_signals(context)
+    _update_signals(context, Counter(rule for one in refused for rule in one.rejected_rules))
 
 
-def _update_signals(context: PageContext) -> None:
+def _update_signals(context: PageContext, n_held: Mapping[str, int]) -> None:
+    """Update signals and rules; `n_held` are the Pods that each rule holds back, by its name."""
     metrics, nodes, now_s = context.metrics, NodeView(context.cache.state.nodes), context.clock()
     table = context.signals.freeze(nodes, now_s)
     metrics.keep_signals(table.rules.signals)
@@ -77,7 +81,7 @@ def _update_signals(context: PageContext) -> None:
         if paced.spacing_s:
             metrics.signal_spacing(name).set(paced.spacing_s)
         _update_signal(metrics, name, column, nodes)
-    _update_rules(metrics, context.cache.snapshot(table, now_s))
+    _update_rules(metrics, context.cache.snapshot(table, now_s), n_held)
 
 
 def _update_signal(metrics: Metrics, name: str, column: SignalColumn | None, nodes: NodeView) -> None:
@@ -91,7 +95,7 @@ def _update_signal(metrics: Metrics, name: str, column: SignalColumn | None, nod
     metrics.signal_coverage(name).set(covered / max(1, nodes.n_alive))
 
 
-def _update_rules(metrics: Metrics, snapshot: Snapshot) -> None:
+def _update_rules(metrics: Metrics, snapshot: Snapshot, n_held: Mapping[str, int]) -> None:
     for one in compiled_rules(snapshot).rules:
         rule = one.rule
         metrics.rule_attempts(rule.name)  # on the page from the start, at 0
@@ -108,6 +112,7 @@ def _update_rules(metrics: Metrics, snapshot: Snapshot) -> None:
                 metrics.rule_score_spread(rule.name).set(_score_spread(one, snapshot))
         if rule.refuses:
             metrics.rule_refusals(rule.name)
+            metrics.rule_held_pods(rule.name).set(n_held.get(rule.name, 0))
         if rule.filter is not None:
             metrics.rule_refused_nodes(rule.name).set(_n_refused(one, snapshot))
             if one.reading.is_asked:

@@ -52,6 +52,17 @@ def test_a_pod_is_refused_until_it_has_waited_long_enough_and_then_goes_where_th
     assert [term.name for term in record.terms if term.name == "hot"] == ["hot"], "it scores as ever"
 
 
+def test_pods_that_a_rule_holds_back_are_counted_until_they_are_placed() -> None:
+    harness = hot_cluster()
+    begun_s = harness.now_s
+    harness.see(make_pod("p"))
+    harness.see(make_pod("too-large", cpu="1000"))
+    harness.run()
+    assert 'vane_rule_held_pods{rule="hot"} 1.0' in harness.metrics_page(), "no node has room for the other"
+    run_until(harness, begun_s + 602.0)
+    assert 'vane_rule_held_pods{rule="hot"} 0.0' in harness.metrics_page()
+
+
 def test_what_a_pod_spends_gated_does_not_count() -> None:
     harness = hot_cluster()
     begun_s = harness.now_s
