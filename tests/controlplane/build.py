@@ -2,7 +2,8 @@
 
 The programs land in one folder under the cache, keyed by everything that decides their content, so a second run
 finds them there. The last line printed is that folder. With the word `oracle` only the oracle of the conformance
-tests is built, from the sources here; it has a folder of its own, so that changing it builds nothing else anew.
+tests is built, from the sources here, and with the word `parser` the one that reads PromQL; each has a folder of its
+own, so that changing it builds nothing else anew.
 """
 
 from __future__ import annotations
@@ -73,6 +74,9 @@ PROGRAMS: tuple[Program, ...] = (
 ORACLE = Program("oracle", "./oracle", KUBERNETES_MODULE, "-s -w")
 """Answers scheduling cases with the plugins of the same Kubernetes release; no machine has it already."""
 
+PARSER = Program("parser", "./parser", PROMETHEUS_MODULE, "-s -w")
+"""Says how the parser of the same Prometheus release reads expressions."""
+
 
 class BuildError(Exception):
     """The programs can't be had on this machine; the message says why."""
@@ -117,9 +121,11 @@ def cache_key(provided: Mapping[str, Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def oracle_key() -> str:
-    digest = hashlib.sha256(f"{sys.platform} {platform.machine()} {ORACLE}".replace(str(HERE), "").encode())
-    for path in (HERE / "go.mod", HERE / "go.sum", *sorted((HERE / "oracle").glob("*.go"))):
+def source_key(program: Program) -> str:
+    """Return what changes with the sources here of a program."""
+    digest = hashlib.sha256(f"{sys.platform} {platform.machine()} {program}".replace(str(HERE), "").encode())
+    module = program.module
+    for path in (module / "go.mod", module / "go.sum", *sorted((module / program.name).glob("*.go"))):
         digest.update(f"{path.name}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -151,10 +157,19 @@ def ensure_oracle(environ: Mapping[str, str] | None = None, progress: Progress =
     BuildError
         If it can't be built.
     """
+    return _ensure_own(ORACLE, environ, progress)
+
+
+def ensure_parser(environ: Mapping[str, str] | None = None, progress: Progress = _print_progress) -> Path:
+    """Return the path of what reads PromQL, as `ensure_oracle` does."""
+    return _ensure_own(PARSER, environ, progress)
+
+
+def _ensure_own(program: Program, environ: Mapping[str, str] | None, progress: Progress) -> Path:
     environ = os.environ if environ is None else environ
-    folder = cache_root(environ) / f"oracle-{oracle_key()}"
-    _ensure(folder, (ORACLE,), {}, environ, progress)
-    return folder / ORACLE.name
+    folder = cache_root(environ) / f"{program.name}-{source_key(program)}"
+    _ensure(folder, (program,), {}, environ, progress)
+    return folder / program.name
 
 
 def _ensure(
@@ -304,7 +319,8 @@ def _exclusive(lock: Path, progress: Progress) -> Iterator[None]:
 
 def main() -> int:
     try:
-        found = ensure_oracle() if sys.argv[1:] == ["oracle"] else ensure_programs()
+        ensure = {"oracle": ensure_oracle, "parser": ensure_parser}
+        found = ensure.get("".join(sys.argv[1:]), ensure_programs)()
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -120,7 +120,7 @@ def test_the_oracle_has_a_folder_of_its_own_and_is_built_once(oracle: Path) -> N
     outcome = _run_build_of("oracle")
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.splitlines() == [str(oracle)]
-    assert oracle.parent.name == f"oracle-{build.oracle_key()}"
+    assert oracle.parent.name == f"oracle-{build.source_key(build.ORACLE)}"
 
 
 def test_failing_go_is_a_clean_error_for_the_oracle_too(tmp_path: Path) -> None:
