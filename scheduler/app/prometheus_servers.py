@@ -31,6 +31,12 @@ def server_names(settings: PrometheusSettings) -> frozenset[str]:
     return frozenset(server.name for server in settings.servers)
 
 
+def features_of(settings: PrometheusSettings) -> dict[str, frozenset[str]]:
+    """Return what each server has switched on, by its name; the one without a name is the empty text."""
+    named = {server.name: server.features for server in settings.servers}
+    return {name: frozenset(features) for name, features in {"": settings.features, **named}.items()}
+
+
 def client_settings(server: ServerSettings, url: str) -> ClientSettings:
     """Return how a server is asked that is at `url`."""
     from scheduler.signals.asking.client import ClientSettings

@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from scheduler import logs
 from scheduler.app.deciding_process import DecidingProcess
 from scheduler.app.observers import CountingRefresher
-from scheduler.app.prometheus_servers import make_servers, server_names
+from scheduler.app.prometheus_servers import features_of, make_servers, server_names
 from scheduler.app.wire import (
     Begin,
     FromRefresher,
@@ -67,7 +67,11 @@ class RefresherProcess:
         query_health = dict if self._refresher is None else self._refresher.query_health
         self._deciding = DecidingProcess(wire, self._metrics.registry, pids, query_health)
         self._loader = RuleLoader(
-            settings.rules, self._loaded, self._refused, servers=server_names(settings.prometheus)
+            settings.rules,
+            self._loaded,
+            self._refused,
+            servers=server_names(settings.prometheus),
+            features=features_of(settings.prometheus),
         )
         self._loader.resume(start.loader)
         self._server = PageServer(settings.serving, self._deciding, _ReviewsWhenAsked(start))

@@ -25,7 +25,7 @@ from scheduler.app.observers import (
     host_label,
 )
 from scheduler.app.profiles import build_profiles
-from scheduler.app.prometheus_servers import check_addresses, server_names
+from scheduler.app.prometheus_servers import check_addresses, features_of, server_names
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.child_process import ENDING
@@ -79,7 +79,8 @@ def run(settings: Settings) -> int:
     """
     profiles = build_profiles(settings)
     prometheus = settings.prometheus
-    loader = RuleLoader(settings.rules, _ignore, _ignore, servers=server_names(prometheus))
+    names, features = server_names(prometheus), features_of(prometheus)
+    loader = RuleLoader(settings.rules, _ignore, _ignore, servers=names, features=features)
     rules = loader.load() if settings.rules else RuleSet()
     check_addresses(prometheus)
     identity = new_identity()
@@ -100,6 +101,7 @@ def run(settings: Settings) -> int:
             log.warning("no Prometheus is configured, so signals without a server stay missing; write --prometheus URL")
         for notice in settings.scheduler.notices:
             log.warning(notice)
+        loader.log_warnings()
         outside = _Outside(identity, connection.as_replica(identity), clusters)
         return _SchedulerRun(settings, profiles, outside, rules, loader).run()
 

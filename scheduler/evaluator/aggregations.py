@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import promql_parser as ast
 
 from scheduler.evaluator.functions import Evaluation, warn_of_quantile
 from scheduler.evaluator.sums import exact_mean, exact_sum, quantile, variance
@@ -25,6 +24,7 @@ from scheduler.evaluator.values import (
     only,
     without,
 )
+from scheduler.promql.nodes import Aggregation
 
 _REDUCERS: Final[Mapping[str, Callable[[Floats], float]]] = {
     "sum": lambda values: exact_sum(values.tolist()),
@@ -43,12 +43,12 @@ _INT64_LIMIT: Final = 9223372036854774784.0
 AGGREGATIONS: Final = frozenset({*_REDUCERS, *_SELECTING, "quantile"})
 
 
-def aggregate(evaluation: Evaluation, node: Any) -> Vector:
+def aggregate(evaluation: Evaluation, node: Aggregation) -> Vector:
     """Evaluate an aggregation."""
-    operation = str(node.op)
+    operation = node.op
     parameter = None if node.param is None else evaluation.scalar(node.param)
     vector = evaluation.vector(node.expr)
-    groups = _groups(vector, node.modifier)
+    groups = _groups(vector, node)
     if operation in _SELECTING:
         return _chosen(vector, groups, parameter or 0.0, is_top=operation == "topk")
     reducer: Callable[[Floats], float]
@@ -62,22 +62,20 @@ def aggregate(evaluation: Evaluation, node: Any) -> Vector:
     return make_vector((labels for labels, _ in members), (reducer(vector.values[rows]) for _, rows in members))
 
 
-def _groups(vector: Vector, modifier: Any) -> dict[LabelKey, tuple[Labels, list[int]]]:
+def _groups(vector: Vector, node: Aggregation) -> dict[LabelKey, tuple[Labels, list[int]]]:
     """Return the labels and the rows of each group."""
     found: dict[LabelKey, tuple[Labels, list[int]]] = {}
-    keep = _group_labels(modifier)
+    keep = _group_labels(node)
     for row, labels in enumerate(vector.labels):
         kept = keep(labels)
         found.setdefault(label_key(kept), (kept, []))[1].append(row)
     return found
 
 
-def _group_labels(modifier: Any) -> Callable[[Labels], Labels]:
-    if modifier is None:
-        return lambda _: {}
-    if modifier.type == ast.AggModifierType.By:
-        return lambda labels: only(labels, modifier.labels)
-    dropped = frozenset({*modifier.labels, NAME})
+def _group_labels(node: Aggregation) -> Callable[[Labels], Labels]:
+    if not node.is_without:
+        return lambda labels: only(labels, node.grouping)
+    dropped = frozenset({*node.grouping, NAME})
     return lambda labels: without(labels, dropped)
 
 

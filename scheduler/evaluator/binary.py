@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import promql_parser as ast
 
 from scheduler.evaluator.values import (
     EMPTY,
@@ -25,6 +24,7 @@ from scheduler.evaluator.values import (
     without,
     without_name,
 )
+from scheduler.promql import nodes
 
 _ARITHMETIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": np.add,
@@ -69,17 +69,8 @@ class Matching:
         return only(labels, self.names) if self.on else without(labels, frozenset({*self.names, NAME}))
 
 
-def matching_of(modifier: Any) -> Matching:
-    if modifier is None:
-        return Matching(on=False, names=(), many="", included=())
-    by = modifier.matching
-    sides = ((ast.VectorMatchCardinality.ManyToOne, "left"), (ast.VectorMatchCardinality.OneToMany, "right"))
-    return Matching(
-        on=by is not None and by.type == ast.LabelModifierType.Include,
-        names=tuple(by.labels) if by is not None else (),
-        many=next((side for cardinality, side in sides if modifier.card == cardinality), ""),
-        included=tuple(modifier.group_labels or ()),
-    )
+def matching_of(written: nodes.Matching) -> Matching:
+    return Matching(on=written.is_on, names=written.labels, many=written.many, included=written.included)
 
 
 def of_scalars(operator: str, left: float, right: float) -> float:

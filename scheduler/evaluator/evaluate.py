@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import promql_parser as ast
 
 from scheduler.evaluator.aggregations import aggregate
 from scheduler.evaluator.binary import matching_of, of_scalars, of_vector_and_scalar, of_vectors
-from scheduler.evaluator.expression import parse
-from scheduler.evaluator.functions import FUNCTIONS, unwrapped
+from scheduler.evaluator.expression import kind_of, parse
+from scheduler.evaluator.functions import FUNCTIONS
 from scheduler.evaluator.selectors import Moment, Window, select_latest, select_windows, subquery_windows
 from scheduler.evaluator.store import SeriesStore
 from scheduler.evaluator.values import (
@@ -26,7 +25,19 @@ from scheduler.evaluator.values import (
     unique_vector,
     without_name,
 )
-from scheduler.signals.format.promql import result_type
+from scheduler.promql.nodes import (
+    Aggregation,
+    Binary,
+    Call,
+    Node,
+    Number,
+    Range,
+    Selector,
+    Subquery,
+    Type,
+    Unary,
+    unwrapped,
+)
 
 LOOKBACK_S: Final = 300.0
 
@@ -51,13 +62,13 @@ def evaluate(expr: str, store: SeriesStore, at_s: float, lookback_s: float = LOO
 
 
 def evaluate_tree(
-    root: Any, store: SeriesStore, moment: Moment, check: Callable[[], None] = lambda: None
+    root: Node, store: SeriesStore, moment: Moment, check: Callable[[], None] = lambda: None
 ) -> Vector | Scalar:
     """Evaluate a tree of `expression.parse`; `check` is called at each node and may raise to end it."""
     evaluator = Evaluator(store, moment, check)
     # Division by zero and the like have defined results in PromQL.
     with np.errstate(all="ignore"):
-        if result_type(root) == ast.ValueType.Scalar:
+        if root.type is Type.SCALAR:
             return Scalar(evaluator.scalar(root), evaluator.warnings)
         vector = evaluator.vector(root)
     return Vector(unique_vector(vector.labels, vector.values).labels, vector.values, evaluator.warnings)
@@ -72,7 +83,7 @@ class RangeResult:
 
 
 def evaluate_range(
-    root: Any, store: SeriesStore, times_ms: range, lookback_ms: int, check: Callable[[], None] = lambda: None
+    root: Node, store: SeriesStore, times_ms: range, lookback_ms: int, check: Callable[[], None] = lambda: None
 ) -> RangeResult:
     """Evaluate a tree of `expression.parse` at each of several times."""
     series: dict[LabelKey, tuple[Labels, list[tuple[int, float]]]] = {}
@@ -106,63 +117,66 @@ class Evaluator:
     def warn(self, text: str) -> None:
         self._warnings[text] = None
 
-    def vector(self, node: Any) -> Vector:
+    def vector(self, node: Node) -> Vector:
         self._check()
         node = unwrapped(node)
         evaluate_node = _VECTOR_NODES.get(type(node))
         if evaluate_node is None:
-            raise UnsupportedPromQLError(type(node).__name__)
+            raise UnsupportedPromQLError(kind_of(node))
         return evaluate_node(self, node)
 
-    def scalar(self, node: Any) -> float:
+    def scalar(self, node: Node) -> float:
         self._check()
         node = unwrapped(node)
         evaluate_node = _SCALAR_NODES.get(type(node))
         if evaluate_node is None:
-            raise UnsupportedPromQLError(type(node).__name__)
+            raise UnsupportedPromQLError(kind_of(node))
         return evaluate_node(self, node)
 
-    def windows(self, node: Any) -> Iterator[Window]:
+    def windows(self, node: Node) -> Iterator[Window]:
         self._check()
         node = unwrapped(node)
-        if isinstance(node, ast.SubqueryExpr):
+        if isinstance(node, Subquery):
             return subquery_windows(node, self._moment, lambda moment: self._within(node.expr, moment))
+        if not isinstance(node, Range):
+            raise UnsupportedPromQLError(kind_of(node), "as a range")
         return select_windows(self._store, node, self._moment)
 
-    def latest(self, node: Any) -> Iterator[tuple[Labels, int, float]]:
+    def latest(self, node: Selector) -> Iterator[tuple[Labels, int, float]]:
         self._check()
         return select_latest(self._store, node, self._moment)
 
-    def _within(self, node: Any, moment: Moment) -> Vector:
+    def _within(self, node: Node, moment: Moment) -> Vector:
         """Evaluate the expression of a subquery at one of its steps."""
         evaluator = Evaluator(self._store, moment, self._check)
-        is_scalar = result_type(node) == ast.ValueType.Scalar
+        is_scalar = node.type is Type.SCALAR
         vector = make_vector([{}], [evaluator.scalar(node)]) if is_scalar else evaluator.vector(node)
         self._warnings.update(dict.fromkeys(evaluator.warnings))
         return unique_vector(vector.labels, vector.values)
 
 
-def _selected(evaluator: Evaluator, node: ast.VectorSelector) -> Vector:
+def _selected(evaluator: Evaluator, node: Selector) -> Vector:
     found = list(evaluator.latest(node))
     return make_vector((labels for labels, _, _ in found), (value for _, _, value in found))
 
 
-def _negated(evaluator: Evaluator, node: ast.UnaryExpr) -> Vector:
+def _signed(evaluator: Evaluator, node: Unary) -> Vector:
     vector = evaluator.vector(node.expr)
+    if node.op == "+":
+        return vector
     return unique_vector(map(without_name, vector.labels), -vector.values)
 
 
-def _called(evaluator: Evaluator, node: ast.Call) -> Any:
-    return FUNCTIONS[node.func.name](evaluator, node.args)
+def _called(evaluator: Evaluator, node: Call) -> Any:
+    return FUNCTIONS[node.function.name](evaluator, node.args)
 
 
-def _binary(evaluator: Evaluator, node: ast.BinaryExpr) -> Vector:
-    operator = str(node.op)
-    is_bool = node.modifier is not None and node.modifier.return_bool
-    is_left_scalar = result_type(node.lhs) == ast.ValueType.Scalar
-    if not is_left_scalar and result_type(node.rhs) != ast.ValueType.Scalar:
+def _binary(evaluator: Evaluator, node: Binary) -> Vector:
+    operator, is_bool = node.op, node.is_bool
+    is_left_scalar = node.lhs.type is Type.SCALAR
+    if not is_left_scalar and node.rhs.type is not Type.SCALAR:
         left, right = evaluator.vector(node.lhs), evaluator.vector(node.rhs)
-        return of_vectors(operator, left, right, matching_of(node.modifier), is_bool=is_bool)
+        return of_vectors(operator, left, right, matching_of(node.matching), is_bool=is_bool)
     if is_left_scalar:
         scalar, vector = evaluator.scalar(node.lhs), evaluator.vector(node.rhs)
     else:
@@ -170,20 +184,20 @@ def _binary(evaluator: Evaluator, node: ast.BinaryExpr) -> Vector:
     return of_vector_and_scalar(operator, vector, scalar, is_swapped=is_left_scalar, is_bool=is_bool)
 
 
-def _binary_of_scalars(evaluator: Evaluator, node: ast.BinaryExpr) -> float:
-    return of_scalars(str(node.op), evaluator.scalar(node.lhs), evaluator.scalar(node.rhs))
+def _binary_of_scalars(evaluator: Evaluator, node: Binary) -> float:
+    return of_scalars(node.op, evaluator.scalar(node.lhs), evaluator.scalar(node.rhs))
 
 
 _VECTOR_NODES: Final[Mapping[type, Callable[[Evaluator, Any], Vector]]] = {
-    ast.VectorSelector: _selected,
-    ast.AggregateExpr: aggregate,
-    ast.BinaryExpr: _binary,
-    ast.Call: _called,
-    ast.UnaryExpr: _negated,
+    Selector: _selected,
+    Aggregation: aggregate,
+    Binary: _binary,
+    Call: _called,
+    Unary: _signed,
 }
 _SCALAR_NODES: Final[Mapping[type, Callable[[Evaluator, Any], float]]] = {
-    ast.NumberLiteral: lambda _, node: float(node.val),
-    ast.BinaryExpr: _binary_of_scalars,
-    ast.Call: _called,
-    ast.UnaryExpr: lambda evaluator, node: -evaluator.scalar(node.expr),
+    Number: lambda _, node: node.value,
+    Binary: _binary_of_scalars,
+    Call: _called,
+    Unary: lambda evaluator, node: evaluator.scalar(node.expr) * (-1 if node.op == "-" else 1),
 }

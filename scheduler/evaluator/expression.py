@@ -2,25 +2,57 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
-
-import promql_parser as ast
+from typing import Final
 
 from scheduler.evaluator.aggregations import AGGREGATIONS
 from scheduler.evaluator.functions import FUNCTIONS
 from scheduler.evaluator.values import PromQLSyntaxError, UnsupportedPromQLError
-from scheduler.signals.format.promql import QueryFault, nodes_of, parse_tree
+from scheduler.promql.errors import PromQLError, TooLargeError
+from scheduler.promql.nodes import (
+    Aggregation,
+    Binary,
+    Call,
+    Node,
+    Number,
+    Paren,
+    Parsed,
+    Range,
+    Selector,
+    String,
+    Subquery,
+    Type,
+    Unary,
+    children,
+    nodes_of,
+)
+from scheduler.promql.parse import parse as parse_promql
 
 # Each level takes three Python frames of the evaluator, of a thousand that there are.
 MAX_DEPTH: Final = 150
 
-# The parser's library ends the thread when asked for a time before 1970.
-_NEGATIVE_AT: Final = re.compile(r"@\s*-")
-_STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|`[^`]*`|#[^\n]*')
+_OPERATORS: Final = frozenset(
+    {"+", "-", "*", "/", "%", "^", "atan2", "==", "!=", "<", "<=", ">", ">=", "and", "or", "unless"}
+)
+_KINDS: Final[dict[type, str]] = {
+    Number: "NumberLiteral",
+    String: "StringLiteral",
+    Selector: "VectorSelector",
+    Range: "MatrixSelector",
+    Subquery: "SubqueryExpr",
+    Call: "Call",
+    Aggregation: "AggregateExpr",
+    Binary: "BinaryExpr",
+    Unary: "UnaryExpr",
+    Paren: "ParenExpr",
+}
 
 
-def parse(expr: str) -> Any:
+def kind_of(node: Node) -> str:
+    """Return what Prometheus calls such a node."""
+    return _KINDS[type(node)]
+
+
+def parse(expr: str) -> Node:
     """Return the syntax tree.
 
     Raises
@@ -30,48 +62,54 @@ def parse(expr: str) -> Any:
     UnsupportedPromQLError
         With the first node that is outside the subset.
     """
-    root = parse_tree(expr)
-    if isinstance(root, QueryFault):
-        raise PromQLSyntaxError(f"1:{root.offset + 1}: parse error: {root.message}")
-    nodes = nodes_of(root)
-    if any(isinstance(node, ast.VectorSelector) and node.matchers.or_matchers for node in nodes):
-        raise PromQLSyntaxError("parse error: `or` inside braces is not PromQL. Write `a{…} or a{…}`")
-    for node in nodes:
+    try:
+        parsed = parse_promql(expr)
+    except TooLargeError as error:
+        raise UnsupportedPromQLError("Expr", error.problem) from error
+    except PromQLError as error:
+        message = f"1:{error.offset + 1}: parse error: {error.problem}. {error.advice}"
+        raise PromQLSyntaxError(message) from error
+    root = parsed.root
+    for node in nodes_of(root):
         _check_node(node)
-    if _NEGATIVE_AT.search(_STRING.sub("", expr)):
-        raise UnsupportedPromQLError("AtModifier", "a time before 1970")
-    if isinstance(root, (ast.MatrixSelector, ast.SubqueryExpr, ast.StringLiteral)):
-        raise UnsupportedPromQLError(type(root).__name__, "as the result of a query")
+    _check_features(parsed)
+    if root.type in (Type.MATRIX, Type.STRING):
+        raise UnsupportedPromQLError(kind_of(_result(root)), "as the result of a query")
     _check_depth(root)
     return root
 
 
-def _check_node(node: Any) -> None:
-    if isinstance(node, ast.SubqueryExpr) and node.step is None:
+def _check_node(node: Node) -> None:
+    if isinstance(node, Subquery) and node.step_s is None:
         # A Prometheus takes its evaluation interval then, which is a setting of the server.
         raise UnsupportedPromQLError("SubqueryExpr", "without a step")
-    if isinstance(node, ast.Call) and node.func.name not in FUNCTIONS:
-        raise UnsupportedPromQLError(f"Call {node.func.name}")
-    if isinstance(node, ast.AggregateExpr) and str(node.op) not in AGGREGATIONS:
+    if isinstance(node, Call) and node.function.name not in FUNCTIONS:
+        raise UnsupportedPromQLError(f"Call {node.function.name}")
+    if isinstance(node, Aggregation) and node.op not in AGGREGATIONS:
         raise UnsupportedPromQLError(f"AggregateExpr {node.op}")
-    if isinstance(node, ast.BinaryExpr) and node.modifier is not None:
-        fill = node.modifier.fill_values
-        if fill is not None and (fill.lhs is not None or fill.rhs is not None):
+    if isinstance(node, Binary):
+        if node.matching.has_fill:
             raise UnsupportedPromQLError("BinaryExpr fill")
+        if node.op not in _OPERATORS:
+            raise UnsupportedPromQLError(f"BinaryExpr {node.op}")
 
 
-def _check_depth(root: Any) -> None:
-    depth = deepest = 0
+def _check_features(parsed: Parsed) -> None:
+    if parsed.needs:
+        raise UnsupportedPromQLError("Expr", f"needs {', '.join(sorted(parsed.needs))}")
 
-    def enter(_: Any) -> None:
-        nonlocal depth, deepest
-        depth += 1
-        deepest = max(deepest, depth)
 
-    def leave(_: Any) -> None:
-        nonlocal depth
-        depth -= 1
+def _result(root: Node) -> Node:
+    """Return what a range or a string comes from."""
+    while isinstance(root, Paren):
+        root = root.expr
+    return root
 
-    ast.walk(root, enter, leave)
+
+def _check_depth(root: Node) -> None:
+    deepest, level = 0, [root]
+    while level:
+        deepest += 1
+        level = [child for node in level for child in children(node)]
     if deepest > MAX_DEPTH:
-        raise UnsupportedPromQLError(type(root).__name__, f"nested {deepest} levels deep, at most {MAX_DEPTH}")
+        raise UnsupportedPromQLError(kind_of(root), f"nested {deepest} levels deep, at most {MAX_DEPTH}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
-import promql_parser as ast
 
 from scheduler.evaluator.histograms import bucket_quantiles
 from scheduler.evaluator.patterns import check_pattern, compile_pattern, expand
@@ -25,6 +24,7 @@ from scheduler.evaluator.values import (
     with_label,
     without_name,
 )
+from scheduler.promql.nodes import Node, Range, Selector, String, unwrapped
 
 
 class Evaluation(Protocol):
@@ -33,27 +33,25 @@ class Evaluation(Protocol):
     @property
     def moment(self) -> Moment: ...
 
-    def vector(self, node: Any) -> Vector: ...
+    def vector(self, node: Node) -> Vector: ...
 
-    def scalar(self, node: Any) -> float: ...
+    def scalar(self, node: Node) -> float: ...
 
-    def windows(self, node: Any) -> Iterator[Window]: ...
+    def windows(self, node: Node) -> Iterator[Window]: ...
 
-    def latest(self, node: Any) -> Iterator[tuple[Labels, int, float]]: ...
+    def latest(self, node: Selector) -> Iterator[tuple[Labels, int, float]]: ...
 
     def warn(self, text: str) -> None:
         """Add to the warnings of the answer, once."""
 
 
-Arguments = Sequence[Any]
+Arguments = Sequence[Node]
 Function = Callable[[Evaluation, Arguments], Vector | float]
 
 
-def unwrapped(node: Any) -> Any:
-    """Return the node without parentheses around it."""
-    while isinstance(node, ast.ParenExpr):
-        node = node.expr
-    return node
+def _text(node: Node) -> str:
+    literal = unwrapped(node)
+    return literal.value if isinstance(literal, String) else ""
 
 
 def warn_of_quantile(evaluation: Evaluation, q: float) -> None:
@@ -88,7 +86,7 @@ def _absent_over_time(evaluation: Evaluation, arguments: Arguments) -> Vector:
     if next(evaluation.windows(arguments[0]), None) is not None:
         return EMPTY
     argument = unwrapped(arguments[0])
-    labels = _labels_looked_for(argument.vector_selector) if isinstance(argument, ast.MatrixSelector) else {}
+    labels = _labels_looked_for(argument.selector) if isinstance(argument, Range) else {}
     return make_vector([labels], [1.0])
 
 
@@ -150,7 +148,7 @@ def _time(evaluation: Evaluation, _: Arguments) -> float:
 def _timestamp(evaluation: Evaluation, arguments: Arguments) -> Vector:
     """Return the time of each sample; whatever was computed is of the moment of evaluation."""
     argument = unwrapped(arguments[0])
-    if isinstance(argument, ast.VectorSelector):
+    if isinstance(argument, Selector):
         found = list(evaluation.latest(argument))
         return unique_vector((without_name(labels) for labels, _, _ in found), (at_ms / 1000 for _, at_ms, _ in found))
     vector = evaluation.vector(argument)
@@ -161,11 +159,11 @@ def _absent(evaluation: Evaluation, arguments: Arguments) -> Vector:
     if len(evaluation.vector(arguments[0])):
         return EMPTY
     argument = unwrapped(arguments[0])
-    labels = _labels_looked_for(argument) if isinstance(argument, ast.VectorSelector) else {}
+    labels = _labels_looked_for(argument) if isinstance(argument, Selector) else {}
     return make_vector([labels], [1.0])
 
 
-def _labels_looked_for(selector: ast.VectorSelector) -> Labels:
+def _labels_looked_for(selector: Selector) -> Labels:
     """Return the labels that a selector asks for by equality, and by no second matcher after that."""
     found: dict[str, str] = {}
     for label, operator, value in matchers_of(selector):
@@ -174,7 +172,7 @@ def _labels_looked_for(selector: ast.VectorSelector) -> Labels:
 
 
 def _label_replace(evaluation: Evaluation, arguments: Arguments) -> Vector:
-    target, template, source, pattern = (unwrapped(argument).val for argument in arguments[1:])
+    target, template, source, pattern = (_text(argument) for argument in arguments[1:])
     check_pattern(pattern, "label_replace")
     if not target:
         raise ExecutionError("invalid destination label name in label_replace(): ")
@@ -188,7 +186,7 @@ def _label_replace(evaluation: Evaluation, arguments: Arguments) -> Vector:
 
 
 def _label_join(evaluation: Evaluation, arguments: Arguments) -> Vector:
-    target, separator, *sources = (unwrapped(argument).val for argument in arguments[1:])
+    target, separator, *sources = (_text(argument) for argument in arguments[1:])
     if "" in sources:
         raise ExecutionError("invalid source label name in label_join(): ")
     if not target:

@@ -11,9 +11,8 @@ import functools
 import re
 from typing import Final
 
-import promql_parser as ast
-
 from scheduler.evaluator.values import ExecutionError, UnsupportedPromQLError
+from scheduler.promql.regex import regex_fault
 
 _TOKEN: Final = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]\\])*\])|(?P<group>\(\?(?:P?<\w+>|[a-zA-Z]*-?[a-zA-Z]*[:)]|.?))"
@@ -58,11 +57,8 @@ def check_pattern(pattern: str, function: str) -> None:
     ExecutionError
         In the words in which Prometheus says it of an argument.
     """
-    quoted = pattern.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    try:
-        ast.parse(f'x{{a=~"{quoted}"}}')
-    except ValueError as error:
-        raise ExecutionError(f"invalid regular expression in {function}(): {pattern}") from error
+    if regex_fault(pattern):
+        raise ExecutionError(f"invalid regular expression in {function}(): {pattern}")
 
 
 def expand(template: str, match: re.Match[str]) -> str:

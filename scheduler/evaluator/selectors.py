@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import promql_parser as ast
 
 from scheduler.evaluator.patterns import compile_pattern
 from scheduler.evaluator.store import Series, SeriesStore, Times, is_stale
-from scheduler.evaluator.values import NAME, Floats, LabelKey, Labels, UnsupportedPromQLError, Vector, label_key
+from scheduler.evaluator.values import NAME, Floats, LabelKey, Labels, Vector, label_key
+from scheduler.promql.nodes import Range, Selector, Subquery
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
+_MILLISECOND_NS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,7 @@ class Window:
     end_ms: int
 
 
-def select_latest(
-    store: SeriesStore, selector: ast.VectorSelector, moment: Moment
-) -> Iterator[tuple[Labels, int, float]]:
+def select_latest(store: SeriesStore, selector: Selector, moment: Moment) -> Iterator[tuple[Labels, int, float]]:
     """Yield labels, time in milliseconds and value of each series' latest sample within the lookback."""
     ref_ms = reference_ms(selector, moment)
     for series in _series_of(store, selector):
@@ -56,11 +52,11 @@ def select_latest(
         yield series.labels, int(times[i]), float(values[i])
 
 
-def select_windows(store: SeriesStore, selector: ast.MatrixSelector, moment: Moment) -> Iterator[Window]:
+def select_windows(store: SeriesStore, selector: Range, moment: Moment) -> Iterator[Window]:
     """Yield the samples of each series that has any within the range."""
-    end_ms = reference_ms(selector.vector_selector, moment)
-    start_ms = end_ms - selector.range // _MILLISECOND
-    for series in _series_of(store, selector.vector_selector):
+    end_ms = reference_ms(selector.selector, moment)
+    start_ms = end_ms - _milliseconds(selector.range_s)
+    for series in _series_of(store, selector.selector):
         times, values = series.samples()
         first, behind = np.searchsorted(times, (start_ms, end_ms), side="right")
         times, values = times[first:behind], values[first:behind]
@@ -71,15 +67,14 @@ def select_windows(store: SeriesStore, selector: ast.MatrixSelector, moment: Mom
             yield Window(series.labels, times, values, start_ms, end_ms)
 
 
-def subquery_windows(
-    node: ast.SubqueryExpr, moment: Moment, evaluated_at: Callable[[Moment], Vector]
-) -> Iterator[Window]:
+def subquery_windows(node: Subquery, moment: Moment, evaluated_at: Callable[[Moment], Vector]) -> Iterator[Window]:
     """Yield the results of each series within the range; steps lie at whole multiples of the step since 1970.
 
     `evaluated_at` gives the inner expression at a moment.
     """
     end_ms = reference_ms(node, moment)
-    step_ms, start_ms = _milliseconds(node.step), end_ms - _milliseconds(node.range)
+    # `expression.parse` has refused a subquery without a step.
+    step_ms, start_ms = _milliseconds(node.step_s or 0.0), end_ms - _milliseconds(node.range_s)
     found: dict[LabelKey, tuple[Labels, list[int], list[float]]] = {}
     for at_ms in range((start_ms // step_ms + 1) * step_ms, end_ms + 1, step_ms):
         vector = evaluated_at(replace(moment, at_ms=at_ms))
@@ -91,24 +86,18 @@ def subquery_windows(
         yield Window(labels, np.array(times, dtype=np.int64), np.array(values), start_ms, end_ms)
 
 
-def _milliseconds(span: timedelta | None) -> int:
-    # `expression.parse` has refused a subquery without a step.
-    return 0 if span is None else span // _MILLISECOND
+def _milliseconds(seconds: float) -> int:
+    """Return whole milliseconds, of whole nanoseconds."""
+    return int(round(seconds * 1e9) / _MILLISECOND_NS)
 
 
-def matchers_of(selector: ast.VectorSelector) -> list[tuple[str, str, str]]:
+def matchers_of(selector: Selector) -> list[tuple[str, str, str]]:
     """Return the matchers as (label, operator, value), the metric name among them."""
-    found = [
-        (matcher.name, _OPERATORS[str(matcher.op).rpartition(".")[2]], matcher.value)
-        for matcher in selector.matchers.matchers
-    ]
+    found = [(matcher.label, matcher.operator, matcher.value) for matcher in selector.matchers]
     return [*found, (NAME, "=", selector.name)] if selector.name else found
 
 
-_OPERATORS: Final = {"Equal": "=", "NotEqual": "!=", "Re": "=~", "NotRe": "!~"}
-
-
-def _series_of(store: SeriesStore, selector: ast.VectorSelector) -> list[Series]:
+def _series_of(store: SeriesStore, selector: Selector) -> list[Series]:
     matchers = matchers_of(selector)
     name = next((value for label, operator, value in matchers if label == NAME and operator == "=" and value), None)
     tests = [_test(label, operator, value) for label, operator, value in matchers]
@@ -125,19 +114,14 @@ def _test(label: str, operator: str, value: str) -> Callable[[Labels], bool]:
     return lambda labels: (pattern.fullmatch(labels.get(label, "")) is not None) is wanted
 
 
-def reference_ms(selector: ast.VectorSelector | ast.SubqueryExpr, moment: Moment) -> int:
+def reference_ms(selector: Selector | Subquery, moment: Moment) -> int:
     """Return the time that a selector or subquery looks at, by its `@` and `offset`."""
-    ref_ms = moment.at_ms if selector.at is None else _at_ms(selector.at, moment)
-    return ref_ms - (selector.offset // _MILLISECOND if selector.offset else 0)
+    at = selector.moved.at
+    ref_ms = moment.at_ms if at is None else _at_ms(at, moment)
+    return ref_ms - _milliseconds(selector.moved.offset_s)
 
 
-def _at_ms(modifier: Any, moment: Moment) -> int:
-    if modifier.type == ast.AtModifierType.Start:
-        return moment.start_ms
-    if modifier.type == ast.AtModifierType.End:
-        return moment.end_ms
-    try:
-        at: datetime = modifier.at
-    except (ValueError, OverflowError) as error:
-        raise UnsupportedPromQLError("AtModifier", f"a time that is not a valid date: {error}") from error
-    return (at - _EPOCH) // _MILLISECOND
+def _at_ms(at: float | str, moment: Moment) -> int:
+    if isinstance(at, str):
+        return moment.start_ms if at == "start" else moment.end_ms
+    return round(at * 1000)

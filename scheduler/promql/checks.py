@@ -106,7 +106,9 @@ def _check_call(node: Call) -> None:
     n_least = len(function.arguments) - (1 if function.variadic else 0)
     n_most = n_least + function.variadic
     if n_args < n_least or (function.variadic >= 0 and n_args > n_most):
-        wanted = f"{n_least}" if n_least == n_most else f"at least {n_least}" if n_args < n_least else f"at most {n_most}"
+        wanted = (
+            f"{n_least}" if n_least == n_most else f"at least {n_least}" if n_args < n_least else f"at most {n_most}"
+        )
         problem = f"expected {wanted} arguments in the call of {function.name}, got {n_args}"
         raise PromQLError(problem, "Write them, or another function", node.start)
     for i, arg in enumerate(node.args):

@@ -31,7 +31,7 @@ class Function:
     """What Prometheus knows of a function.
 
     variadic
-        How many arguments more than `arguments`, less the last one, may be given; negative: any number; 0: exactly these.
+        How many arguments there may be besides all but the last of `arguments`; negative: any number; 0: just these.
     """
 
     name: str
@@ -100,10 +100,13 @@ class Selector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Range:
+    """`is_computed` as in Moved."""
+
     selector: Selector
     range_s: float
     start: int
     end: int
+    is_computed: bool = False
     type: Type = Type.MATRIX
 
 
@@ -117,6 +120,8 @@ class Subquery:
     start: int
     end: int
     moved: Moved = UNMOVED
+    is_computed: bool = False
+    is_step_computed: bool = False
     type: Type = Type.MATRIX
 
 

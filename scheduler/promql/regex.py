@@ -248,7 +248,7 @@ class _Reader:
             self._push(_LITERAL)
 
     def _class_escape_end(self, pos: int) -> int | None:
-        """Return where an escape of a class, as `\\d` or `\\p{Greek}`, ends; None where there is none."""
+        """Return where an escape of a class, as that of all digits, ends; None where there is none."""
         letter = self._pattern[pos + 1 : pos + 2] if self._pattern[pos] == "\\" else ""
         if letter and letter in CLASS_LETTERS:
             return pos + 2

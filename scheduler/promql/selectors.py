@@ -28,6 +28,9 @@ def read_selector(cursor: Cursor, name: Token | None) -> Selector:
         cursor.expect("{", "a selector")
         while not cursor.accept("}"):
             matchers.append(_matcher(cursor))
+            if cursor.token.text == "or":
+                write = "Write `a{…} or a{…}`, or a regular expression"
+                raise PromQLError("`or` inside braces is not known to Prometheus", write, cursor.token.start)
             if cursor.kind != "}" and not cursor.accept(","):
                 cursor.refuse("a selector", "`,` or `}`")
     return Selector("" if name is None else name.text, tuple(matchers), start, cursor.end)
@@ -71,9 +74,18 @@ def read_modifier(cursor: Cursor, node: Node) -> Node:
 def _ranged(cursor: Cursor, node: Node, bracket: Token) -> Node:
     span = read_range(cursor)
     if cursor.accept(":"):
-        step_s = None if cursor.kind == "]" else read_range(cursor).seconds
+        step = None if cursor.kind == "]" else read_range(cursor)
         cursor.expect("]", "a subquery")
-        return Subquery(node, span.seconds, step_s, node.start, cursor.end)
+        step_s, is_step_computed = (None, False) if step is None else step
+        return Subquery(
+            node,
+            span.seconds,
+            step_s,
+            node.start,
+            cursor.end,
+            is_computed=span.is_computed,
+            is_step_computed=is_step_computed,
+        )
     cursor.expect("]", "a range")
     write = "Write `[5m:]` for a subquery, or the range right behind the selector"
     if not isinstance(node, Selector):
@@ -81,7 +93,7 @@ def _ranged(cursor: Cursor, node: Node, bracket: Token) -> Node:
     # One that is computed, or `@ start()`, a Prometheus lets pass.
     if (node.moved.offset_s and not node.moved.is_computed) or isinstance(node.moved.at, float):
         raise PromQLError("no `offset` or `@` is allowed before a range", "Write it behind the range", bracket.start)
-    return Range(node, span.seconds, node.start, cursor.end)
+    return Range(node, span.seconds, node.start, cursor.end, span.is_computed)
 
 
 def _moved(node: Node, token: Token) -> Moved:

@@ -7,6 +7,7 @@ from typing import Final
 
 from scheduler.evaluator.store import STALE_NAN
 from scheduler.evaluator.values import NAME, Labels
+from scheduler.promql.nodes import UNMOVED, Selector
 from scheduler.signals.format.promql import QueryFault, parse_tree
 
 MAX_VALUES: Final = 100_000
@@ -37,18 +38,18 @@ def parse_series(text: str) -> Labels:
     NotationError
         With what is wrong and what to write.
     """
-    root = parse_tree(text)
-    if isinstance(root, QueryFault):
-        raise NotationError(root.message, root.offset)
-    matchers = getattr(root, "matchers", None)
-    if matchers is None or matchers.or_matchers or root.offset is not None or root.at is not None:
+    parsed = parse_tree(text)
+    if isinstance(parsed, QueryFault):
+        raise NotationError(parsed.message, parsed.offset)
+    root = parsed.root
+    if not isinstance(root, Selector) or root.moved != UNMOVED or root.mode:
         raise NotationError(f'no series, got {text!r}. Write a name and labels, as `up{{node="a"}}`')
     labels = {NAME: root.name} if root.name else {}
-    for matcher in matchers.matchers:
-        if not str(matcher.op).endswith(".Equal"):
-            what = f"a series has its labels by `=`, got another match of {matcher.name!r}"
-            raise NotationError(f'{what}. Write `{matcher.name}="…"`')
-        labels[matcher.name] = matcher.value
+    for matcher in root.matchers:
+        if matcher.operator != "=":
+            what = f"a series has its labels by `=`, got another match of {matcher.label!r}"
+            raise NotationError(f'{what}. Write `{matcher.label}="…"`')
+        labels[matcher.label] = matcher.value
     if not labels.get(NAME):
         raise NotationError(f"a series without a name, got {text!r}. Write it before the braces")
     return labels

@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import Final
 
+from scheduler.promql.nodes import Feature
+
 
 class OptionType(enum.Enum):
     """How a flag or variable is written."""
@@ -15,6 +17,7 @@ class OptionType(enum.Enum):
     SWITCH = "switch"
     PATH = "path"
     PATHS = "paths"
+    WORDS = "words"
     PAIRS = "pairs"
     DURATION = "duration"
     NAMED_PATHS = "named paths"
@@ -37,7 +40,7 @@ class Option:
 
     @property
     def repeatable(self) -> bool:
-        return self.type in (OptionType.PATHS, OptionType.PAIRS, OptionType.NAMED_PATHS)
+        return self.type in (OptionType.PATHS, OptionType.WORDS, OptionType.PAIRS, OptionType.NAMED_PATHS)
 
     @property
     def secret(self) -> bool:
@@ -102,6 +105,14 @@ OPTIONS: Final = (
         "header names with their values as text",
         "X-Scope-OrgID=shop",
         "NAME=VALUE",
+    ),
+    Option(
+        "prometheus-feature",
+        ("prometheus", "features"),
+        OptionType.WORDS,
+        f"a list of {', '.join(Feature)}",
+        "promql-experimental-functions",
+        "FEATURE",
     ),
     Option(
         "prometheus-max-series",

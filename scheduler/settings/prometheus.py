@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field, StrictInt
 
+from scheduler.promql.nodes import Feature
 from scheduler.settings.values import AnyPath, DnsLabel, Group, Headers, HttpUrl, UserName
 from scheduler.strict_yaml.document import Location
 
@@ -53,6 +54,11 @@ class ServerSettings(Group):
     )
     headers: Headers = Field(
         default=(), description="HTTP header sent with every query, as X-Scope-OrgID=shop for a tenant", repr=False
+    )
+    features: tuple[Feature, ...] = Field(
+        default=(),
+        description="What the server has switched on with --enable-feature, as promql-experimental-functions; an"
+        " expression that needs another one is a warning",
     )
     max_series: Annotated[StrictInt, Field(ge=1, le=10_000_000)] = Field(
         default=100_000, description="Maximum number of series in the answer to one query"

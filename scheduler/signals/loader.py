@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from scheduler.errors import ConfigError
+from scheduler.errors import ConfigError, Problem, RuleFilesError
 from scheduler.model.rules import RuleSet
 from scheduler.signals.files import Fingerprint, fingerprint, read_rule_files
-from scheduler.signals.format.rule_files import parse_rule_files
+from scheduler.signals.format.query import NO_FEATURES, Features
+from scheduler.signals.format.rule_files import lint_rule_files
 
 _LOG = logging.getLogger(__name__)
 
@@ -39,6 +40,8 @@ class RuleLoader:
         Takes the text with every problem of every file, once per state of the files.
     servers
         The names that a signal's `server` may have; None where they are not known.
+    features
+        What each server has switched on, by its name.
     """
 
     def __init__(
@@ -48,12 +51,15 @@ class RuleLoader:
         on_error: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
         servers: Set[str] | None = None,
+        features: Features = NO_FEATURES,
     ) -> None:
         self._paths: Sequence[str | os.PathLike[str]] = list(paths)
         self._on_load = on_load
         self._on_error = on_error
         self._clock = clock
         self._servers = servers
+        self._features = features
+        self._warnings: tuple[Problem, ...] = ()
         self._generation = 0
         self._loaded = self._last_look = fingerprint(self._paths)
         self._looked_at_s = clock()
@@ -77,9 +83,17 @@ class RuleLoader:
         """
         # Taken before reading: what is written meanwhile counts as a change.
         self._loaded = self._last_look = fingerprint(self._paths)
-        rules = parse_rule_files(read_rule_files(self._paths), self._generation + 1, self._servers)
-        self._generation = rules.generation
-        return rules
+        files = read_rule_files(self._paths)
+        result = lint_rule_files(files, self._generation + 1, self._servers, self._features)
+        if result.problems:
+            raise RuleFilesError(list(result.problems))
+        self._generation, self._warnings = result.rules.generation, result.warnings
+        return result.rules
+
+    def log_warnings(self) -> None:
+        """Log what `vane check` would warn of in the files loaded last."""
+        for warning in self._warnings:
+            _LOG.warning("rule files: %s", warning)
 
     def poll(self) -> bool:
         """Look at the files, at most every 250 ms, and load them if they have changed; return whether it did.
@@ -102,5 +116,6 @@ class RuleLoader:
             self._on_error(str(error))
             return False
         _LOG.info("rules loaded", extra={"generation": rules.generation, "n_rules": len(rules.rules)})
+        self.log_warnings()
         self._on_load(rules)
         return True

@@ -24,12 +24,11 @@ REFUSED = {
     "limitk(2, x)": "AggregateExpr limitk",
     "a * fill (0) b": "BinaryExpr fill",
     "a + fill_left (0) b": "BinaryExpr fill",
-    "x @ -1": "AtModifier",
-    "sum(rate(x[1m] @ -3.5))": "AtModifier",
-    "x @ 1e12": "AtModifier",
-    "x @ 1e15": "AtModifier",
+    "x </ 3": "BinaryExpr </",
+    "rate(x[2 * 5m])": "Expr",
+    "rate(x[5m] smoothed)": "Expr",
     "+".join(["x"] * (MAX_DEPTH + 1)): "BinaryExpr",
-    "(" * 200 + "x" + ")" * 200: "ParenExpr",
+    "(" * 200 + "x" + ")" * 200: "Expr",
     r'x{a=~"\\pL"}': "regular expression",
     r'x{a=~"\\x{41}"}': "regular expression",
     'x{a=~"[[:alpha:]]+"}': "regular expression",
@@ -60,6 +59,12 @@ def test_a_node_outside_the_subset(store: SeriesStore, expr: str) -> None:
 def test_as_deep_as_it_may_be(store: SeriesStore) -> None:
     result = evaluate("+".join(["1"] * (MAX_DEPTH - 1)), store, 1000.0)
     assert result == Scalar(MAX_DEPTH - 1)
+
+
+@pytest.mark.parametrize("at", ["-1", "1e12", "1e15"])
+def test_nothing_is_there_at_times_without_samples(store: SeriesStore, at: str) -> None:
+    assert evaluate_vector(f"x @ {at}", store) == ()
+    assert evaluate_vector(f"sum(rate(x[1m] @ {at}))", store) == ()
 
 
 def test_an_at_within_a_string_is_no_modifier(store: SeriesStore) -> None:

@@ -15,18 +15,84 @@ _WORDS: Final = (
     "sum avg by without on ignoring group_left group_right bool offset start end step range max_of min_of "
     "smoothed anchored fill fill_left fill_right and or unless atan2 inf nan Inf NaN topk count_values"
 ).split()
-_SIGNS: Final = '( ) [ ] { } , : @ = == != =~ !~ + - * / % ^ < > <= >= </ >/ " \' ` # \\ ! ~ ; $ _ . é \ufffd'.split()
+_SIGNS: Final = "( ) [ ] { } , : @ = == != =~ !~ + - * / % ^ < > <= >= </ >/ \" ' ` # \\ ! ~ ; $ _ . é \ufffd".split()
 _METRICS: Final = ("up", "foo", "node:cpu:rate5m", "http_requests_total", "sum", "by", "offset", "smoothed", "anchored")
 _USUAL_METRICS: Final = 4
-_LABELS: Final = ("job", "instance", "le", "by", '"a.b"', "on", "without", "'é'", "a:b", "__name__", '""', "inf", "bool")
+_LABELS: Final = (
+    "job",
+    "instance",
+    "le",
+    "by",
+    '"a.b"',
+    "on",
+    "without",
+    "'é'",
+    "a:b",
+    "__name__",
+    '""',
+    "inf",
+    "bool",
+)
 _USUAL: Final = 9
 """So many numbers and durations at the beginning are right."""
 _NUMBERS: Final = (
-    *("1", "2.5", ".5", "1.", "1e3", "1e-3", "1E+3", "1_000", "0x1F", "0", "1_0.5", "0X_1f", "0x", "0b1", "017", "08", "1e", "1e400"),
-    *("0xaee", "0xee5", "0x1.5", "1__0", "1_", "_1", "0.5.5", "1e5e5", "Inf", "NaN", "+inf", "1e5m", "9223372036854775808", "1._5"),
+    *(
+        "1",
+        "2.5",
+        ".5",
+        "1.",
+        "1e3",
+        "1e-3",
+        "1E+3",
+        "1_000",
+        "0x1F",
+        "0",
+        "1_0.5",
+        "0X_1f",
+        "0x",
+        "0b1",
+        "017",
+        "08",
+        "1e",
+        "1e400",
+    ),
+    *(
+        "0xaee",
+        "0xee5",
+        "0x1.5",
+        "1__0",
+        "1_",
+        "_1",
+        "0.5.5",
+        "1e5e5",
+        "Inf",
+        "NaN",
+        "+inf",
+        "1e5m",
+        "9223372036854775808",
+        "1._5",
+    ),
 )
 _DURATIONS: Final = (
-    *("5m", "1h30m", "1y2w", "100ms", "5s5ms", "5", "1.5", "1e2", "292y", "1m1h", "0s", "0", "300y", "1h1h", "5ms5s", "1d1y", "5mm"),
+    *(
+        "5m",
+        "1h30m",
+        "1y2w",
+        "100ms",
+        "5s5ms",
+        "5",
+        "1.5",
+        "1e2",
+        "292y",
+        "1m1h",
+        "0s",
+        "0",
+        "300y",
+        "1h1h",
+        "5ms5s",
+        "1d1y",
+        "5mm",
+    ),
     *("5hs", "1.5m", "1_0m", "0x5m", "1y1y", "9999999999999999999s", "1e-20", "292y", "293y", "1w1d1h1m1s1ms", "05m"),
 )
 
@@ -68,14 +134,17 @@ class Maker:
             return self._one(_NUMBERS, _USUAL)
         if self._chance(0.3):
             return self._binary(depth - 1, Type.SCALAR)
-        return self._one(("time()", "pi()", "step()", "range()", "start()", "end()", f"scalar({self._vector(depth - 1)})"))
+        return self._one(
+            ("time()", "pi()", "step()", "range()", "start()", "end()", f"scalar({self._vector(depth - 1)})")
+        )
 
     def _matrix(self, depth: int) -> str:
         if depth > 0 and self._chance(0.3):
             step = self._duration() if self._chance(0.6) else ""
             return f"{self.expression(depth - 1)}[{self._duration()}:{step}]{self._moves()}"
         mode = self._one(("", "", "", "", " smoothed", " anchored"))
-        return f"{self._selector()}{self._moves(0.03)}[{self._blank()}{self._duration()}{self._blank()}]{mode}{self._moves()}"
+        inner = f"{self._blank()}{self._duration()}{self._blank()}"
+        return f"{self._selector()}{self._moves(0.03)}[{inner}]{mode}{self._moves()}"
 
     def _string(self, _: int = 0) -> str:
         usual = ("a", "x.*y", "a b", "é", "\\n", "\\\\d", "\\x41", "\\101", "\\u00e9")
@@ -100,7 +169,9 @@ class Maker:
             if self._chance(0.3):
                 made += f" {self._one(('group_left', 'group_right'))}{self._one(('', ' ' + self._labels()))}"
         if self._chance(0.06):
-            sides = self._one(("fill", "fill_left", "fill_right", "fill_left fill_right", "fill_right fill_left", "fill fill"), 5)
+            sides = self._one(
+                ("fill", "fill_left", "fill_right", "fill_left fill_right", "fill_right fill_left", "fill fill"), 5
+            )
             made += "".join(f" {side}({self._one(('0', '-1', '5m', '+2', 'x', ''), 4)})" for side in sides.split())
         return made
 
@@ -187,7 +258,9 @@ class Maker:
         for _ in range(self._random.choice((1, 1, 1, 2, 3))):
             start = self._random.randrange(len(expr) + 1)
             end = min(len(expr), start + self._random.choice((0, 0, 1, 1, 2, 5)))
-            put = self._one(("", "", " ", self._one(_SIGNS), self._one(_WORDS), self._one(_NUMBERS), self._one(_DURATIONS)))
+            put = self._one(
+                ("", "", " ", self._one(_SIGNS), self._one(_WORDS), self._one(_NUMBERS), self._one(_DURATIONS))
+            )
             expr = expr[:start] + put + expr[end:]
         return expr
 

@@ -11,12 +11,15 @@ from typing import Any
 
 from scheduler.promql.errors import PromQLError, TooLargeError
 from scheduler.promql.parse import parse
+from tests.promql.shape import shape
 
 
 @dataclass(frozen=True)
 class Verdict:
     """How an expression is read.
 
+    shape
+        The tree, as `shape.shape` writes it.
     needs
         The features that it is valid with, and not without; of an invalid one, none.
     at
@@ -25,14 +28,15 @@ class Verdict:
 
     is_valid: bool
     type: str = ""
+    shape: str = ""
     needs: tuple[str, ...] = ()
     error: str = ""
     at: int = 0
 
     @property
-    def essence(self) -> tuple[bool, str, tuple[str, ...]]:
+    def essence(self) -> tuple[bool, str, str, tuple[str, ...]]:
         """What has to be the same for both: words differ."""
-        return self.is_valid, self.type, self.needs
+        return self.is_valid, self.type, self.shape, self.needs
 
 
 def by_prometheus(parser: Path, exprs: Sequence[str]) -> list[Verdict]:
@@ -47,9 +51,9 @@ def by_prometheus(parser: Path, exprs: Sequence[str]) -> list[Verdict]:
 def _verdict(expr: str, answer: dict[str, Any]) -> Verdict:
     before = expr.encode()[: answer.get("start", 0)]
     at = len(before.decode("utf-8", "replace"))
-    return Verdict(
-        answer["valid"], answer.get("type", ""), tuple(sorted(answer.get("needs", ()))), answer.get("error", ""), at
-    )
+    needs = tuple(sorted(answer.get("needs", ())))
+    shape = answer.get("shape", "")
+    return Verdict(answer["valid"], answer.get("type", ""), shape, needs, answer.get("error", ""), at)
 
 
 def by_vane(expr: str) -> Verdict | None:
@@ -60,7 +64,7 @@ def by_vane(expr: str) -> Verdict | None:
         return None
     except PromQLError as error:
         return Verdict(False, error=error.problem, at=error.offset)
-    return Verdict(True, str(parsed.root.type), tuple(sorted(parsed.needs)))
+    return Verdict(True, str(parsed.root.type), shape(parsed.root), tuple(sorted(parsed.needs)))
 
 
 def differences(exprs: Iterable[str], verdicts: Iterable[Verdict]) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from scheduler.promql.nodes import Feature
 from scheduler.settings.load import description_of, load
 from scheduler.settings.options import OPTIONS
 from scheduler.settings.prometheus import PrometheusSettings
@@ -58,6 +59,7 @@ def test_every_field_can_be_set_from_every_source(
         "prometheus-key-file": "/ck",
         "prometheus-ca-file": "/c",
         "prometheus-header": "X-Scope-OrgID=a=b",
+        "prometheus-feature": "promql-duration-expr",
         "prometheus-max-series": "7",
         "prometheus-max-bytes": "2048",
         "scheduler-name": "other",
@@ -90,7 +92,7 @@ leaderElection:
    resourceName: vane-2, resourceNamespace: vane}}
 prometheus:
   {{url: "https://p:9090", flavor: thanos, {written}, certFile: /cc, keyFile: /ck, caFile: /c,
-   headers: {{X-Scope-OrgID: a=b}}, maxSeries: 7, maxBytes: 2048}}
+   headers: {{X-Scope-OrgID: a=b}}, features: [promql-duration-expr], maxSeries: 7, maxBytes: 2048}}
 serving:
   {{securePort: 8443, bindAddress: 0.0.0.0, tlsCertFile: /crt, tlsPrivateKeyFile: /key, unauthenticatedMetrics: true}}
 logging: {{format: json, verbosity: 5}}
@@ -101,6 +103,7 @@ logging: {{format: json, verbosity: 5}}
     assert load({}, {option.variable: values[option.flag] for option in options}) == by_flags
     assert load({"config": config}, {}) == by_flags
     assert by_flags.prometheus.headers == (("X-Scope-OrgID", "a=b"),)
+    assert by_flags.prometheus.features == (Feature.DURATIONS,)
     assert by_flags.clusters == (("edge", Path("/e")),)
     election = by_flags.leader_election
     assert (election.lease_duration_s, election.renew_deadline_s, election.retry_period_s) == (90.0, 60.0, 0.5)
@@ -202,7 +205,8 @@ def test_all_problems_of_all_sources_come_at_once(tmp_path: Path) -> None:
         "VANE_PROMETHEUS_URL: no such variable. Write VANE_PROMETHEUS, or drop it",
         f"{config}:4:12: rules[1]: must be a list of paths, got 7. Write for example /etc/vane/rules",
         f"{config}:5:14: prometheus: unknown field, got 'tokenfile' (did you mean \"tokenFile\"?). Write one of: url,"
-        " flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, maxSeries, maxBytes, servers",
+        " flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, features, maxSeries, maxBytes,"
+        " servers",
         "--secure-port: must be a whole number from 0 to 65535, got -1. Write for example 10259",
         f"{config}:8:10: logging: must be a mapping, got 3. Write fields: format, verbosity",
         f"{config}:3:1: unknown field, got 'schedulerNme' (did you mean \"schedulerName\"?). Write one of:"

@@ -99,8 +99,8 @@ def test_what_does_not_go_together_is_refused(flags: dict[str, FlagValue], expec
 
 
 OF_A_SERVER = (
-    " Write one of: url, flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, maxSeries,"
-    " maxBytes, name"
+    " Write one of: url, flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, features,"
+    " maxSeries, maxBytes, name"
 )
 
 
@@ -165,7 +165,7 @@ OF_A_SERVER = (
         pytest.param(
             "[a]",
             "{config}:3:24: prometheus.servers[0]: must be a mapping, got 'a'. Write fields: url, flavor, tokenFile,"
-            " username, passwordFile, certFile, keyFile, caFile, headers, maxSeries, maxBytes, name",
+            " username, passwordFile, certFile, keyFile, caFile, headers, features, maxSeries, maxBytes, name",
             id="a word",
         ),
     ],

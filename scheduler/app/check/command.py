@@ -12,7 +12,7 @@ from scheduler.app.check.live_check import check_live
 from scheduler.app.check.report import notes_of, report_lines
 from scheduler.app.check.rule_files import How, check
 from scheduler.app.profiles import build_profiles
-from scheduler.app.prometheus_servers import make_clients, server_names
+from scheduler.app.prometheus_servers import features_of, make_clients, server_names
 from scheduler.cluster.cache import Cache
 from scheduler.errors import ConfigError, VaneError
 from scheduler.kube.config import load_connection
@@ -47,7 +47,8 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
     clients = make_clients(settings.prometheus, with_stats=True)
     if not clients:
         raise ConfigError("vane check: no Prometheus is configured. Write --prometheus URL")
-    checked = check(files, profile.fixed_weight, server_names(settings.prometheus))
+    servers = settings.prometheus
+    checked = check(files, profile.fixed_weight, server_names(servers), features_of(servers))
     if how.output is Output.TEXT:
         print("\n".join(checked.lines(how.width)), file=out)
     elif checked.problems:

@@ -32,6 +32,7 @@ from scheduler.model.rules import (
     effect_scale,
 )
 from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
+from scheduler.signals.format.query import NO_FEATURES, Features
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
 from scheduler.signals.format.units import amount_text, duration_text
 from scheduler.strict_yaml.report import problem_at
@@ -99,13 +100,19 @@ class CheckReport:
         return ", ".join(_count(number, noun.removesuffix("s")) for noun, number in self.counts.items())
 
 
-def check(files: Mapping[str, bytes], fixed_weight: float = 0.0, servers: Set[str] | None = None) -> CheckReport:
+def check(
+    files: Mapping[str, bytes],
+    fixed_weight: float = 0.0,
+    servers: Set[str] | None = None,
+    features: Features = NO_FEATURES,
+) -> CheckReport:
     """Lint rule files, content by name, and those within manifests.
 
-    `servers` are the names that a signal's `server` may have; None where they are not known.
+    `servers` are the names that a signal's `server` may have; None where they are not known. `features` are what each
+    has switched on.
     """
     sources = sources_of(files)
-    reading = lint_rule_files(sources.rule_files, servers=servers)
+    reading = lint_rule_files(sources.rule_files, servers=servers, features=features)
     # A rule that could not be read may be the one that uses a signal.
     warnings = (*reading.warnings, *(() if reading.problems else _unused(reading.rules)))
     return CheckReport(

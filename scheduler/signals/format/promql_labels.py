@@ -7,9 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-import promql_parser as ast
+from scheduler.promql.nodes import (
+    Aggregation,
+    Binary,
+    Call,
+    Node,
+    Number,
+    Paren,
+    Range,
+    Selector,
+    String,
+    Subquery,
+    Type,
+    Unary,
+    unwrapped,
+)
 
 _SELECTING: Final = ("topk", "bottomk", "limitk", "limit_ratio")
 """Aggregations whose result keeps the labels of the series they choose."""
@@ -48,85 +62,64 @@ ANY: Final = Labels(is_open=True)
 NONE: Final = Labels()
 
 
-def labels_of(node: Any) -> Labels:
+def labels_of(node: Node) -> Labels:
     """Return the labels that the result of a syntax tree may have; ANY where it says nothing of them."""
-    if isinstance(node, (ast.ParenExpr, ast.UnaryExpr, ast.SubqueryExpr)):
+    if isinstance(node, (Paren, Unary, Subquery)):
         return labels_of(node.expr)
-    if isinstance(node, (ast.NumberLiteral, ast.StringLiteral)):
+    if isinstance(node, (Number, String)):
         return NONE
-    if isinstance(node, ast.AggregateExpr):
+    if isinstance(node, Aggregation):
         return _of_aggregation(node)
-    if isinstance(node, ast.BinaryExpr):
+    if isinstance(node, Binary):
         return _of_binary(node)
-    return _of_call(node) if isinstance(node, ast.Call) else ANY
+    return _of_call(node) if isinstance(node, Call) else ANY
 
 
-def _of_aggregation(node: Any) -> Labels:
-    inner, op = labels_of(node.expr), str(node.op)
-    if op in _SELECTING:
+def _of_aggregation(node: Aggregation) -> Labels:
+    inner = labels_of(node.expr)
+    if node.op in _SELECTING:
         return inner
-    if node.modifier is None:
-        kept = NONE
-    elif str(node.modifier.type).endswith("Without"):
-        kept = inner.without(node.modifier.labels)
-    else:
-        kept = inner & _named(node.modifier.labels)
-    if op == "count_values" and isinstance(node.param, ast.StringLiteral):
-        kept |= _named([node.param.val])
+    kept = inner.without(node.grouping) if node.is_without else inner & _named(node.grouping)
+    if node.op == "count_values" and isinstance(node.param, String):
+        kept |= _named([node.param.value])
     return kept
 
 
-def _of_binary(node: Any) -> Labels:
+def _of_binary(node: Binary) -> Labels:
     left, right = labels_of(node.lhs), labels_of(node.rhs)
-    op, modifier = str(node.op), node.modifier
-    if op in _SETS:
+    matching = node.matching
+    if node.op in _SETS:
         return left
-    if op == "or":
+    if node.op == "or":
         return left | right
-    if _is_scalar(node.lhs) or _is_scalar(node.rhs):
-        return right if _is_scalar(node.lhs) else left
-    card = "" if modifier is None else str(modifier.card)
-    extra = _named(() if modifier is None else modifier.group_labels or ())
-    if card.endswith("ManyToOne"):
+    if Type.SCALAR in (node.lhs.type, node.rhs.type):
+        return right if node.lhs.type is Type.SCALAR else left
+    extra = _named(matching.included)
+    if matching.many == "left":
         return left | (extra & right)
-    if card.endswith("OneToMany"):
+    if matching.many == "right":
         return right | (extra & left)
-    matching = None if modifier is None else modifier.matching
-    if matching is None:
+    if not matching.is_written:
         return left & right
-    if str(matching.type).endswith("Include"):
-        return left & right & _named(matching.labels)
-    return left.without(matching.labels)
+    return left & right & _named(matching.labels) if matching.is_on else left.without(matching.labels)
 
 
-def _of_call(node: Any) -> Labels:
-    name, args = node.func.name, list(node.args)
+def _of_call(node: Call) -> Labels:
+    name, args = node.function.name, node.args
     if name == "info":
         return ANY
     if name in _ABSENT:
-        selector = getattr(args[0], "vector_selector", args[0])
-        matchers = selector.matchers.matchers if isinstance(selector, ast.VectorSelector) else ()
-        return _named(matcher.name for matcher in matchers if str(matcher.op).endswith(".Equal"))
-    series = [arg for arg, kind in zip(args, node.func.arg_types, strict=False) if kind in _SERIES]
-    if not series or node.func.return_type == ast.ValueType.Scalar:
+        argument = unwrapped(args[0])
+        selector = argument.selector if isinstance(argument, Range) else argument
+        matchers = selector.matchers if isinstance(selector, Selector) else ()
+        return _named(matcher.label for matcher in matchers if matcher.operator == "=")
+    series = [arg for arg in args if arg.type in (Type.VECTOR, Type.MATRIX)]
+    if not series or node.type is Type.SCALAR:
         return NONE
     labels = labels_of(series[0])
-    if name in _WRITING and isinstance(args[1], ast.StringLiteral):
-        return labels | _named([args[1].val])
+    if name in _WRITING and isinstance(args[1], String):
+        return labels | _named([args[1].value])
     return labels.without(["le"]) if name == "histogram_quantile" else labels
-
-
-_SERIES: Final = (ast.ValueType.Vector, ast.ValueType.Matrix)
-
-
-def _is_scalar(node: Any) -> bool:
-    while isinstance(node, (ast.ParenExpr, ast.UnaryExpr)):
-        node = node.expr
-    if isinstance(node, ast.BinaryExpr):
-        return _is_scalar(node.lhs) and _is_scalar(node.rhs)
-    return isinstance(node, ast.NumberLiteral) or (
-        isinstance(node, ast.Call) and bool(node.func.return_type == ast.ValueType.Scalar)
-    )
 
 
 def _named(names: Iterable[str]) -> Labels:

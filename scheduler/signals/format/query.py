@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from scheduler.model.rules import ByKind, Dialect
 from scheduler.signals.format.joined_by import JoinedBy, join_fault
 from scheduler.signals.format.promql import ParsedQuery, parse_query
-from scheduler.signals.format.promql_lint import lint_query
+from scheduler.signals.format.promql_lint import lint_features, lint_query
 from scheduler.strict_yaml.fields import Fields
 from scheduler.strict_yaml.nodes import YamlNode, YamlScalar, is_broken
 from scheduler.strict_yaml.report import Scope, did_you_mean, got
@@ -20,13 +21,26 @@ _UNREAD: Final = (
     "write `window: …` for the range of its rollups"
 )
 
+Features = Mapping[str, Set[str]]
+"""By the name of a server, the features of Prometheus that it has switched on."""
+NO_FEATURES: Final[Features] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the signals of a file ask: in which language, and which servers there are by name; None: unknown."""
+    """What the signals of a file ask: in which language, and which servers there are by name; None: unknown.
+
+    `features` are those that a server is said to have, by its name.
+    """
 
     dialect: Dialect
     servers: Set[str] | None
+    features: Features
+
+    def features_of(self, fields: Fields) -> Set[str]:
+        """Return what the server of a signal has switched on."""
+        server = fields.get("server")
+        return self.features.get(server.value if isinstance(server, YamlScalar) else "", frozenset())
 
 
 def read_dialect(node: YamlNode | None, scope: Scope) -> Dialect:
@@ -35,11 +49,11 @@ def read_dialect(node: YamlNode | None, scope: Scope) -> Dialect:
     return Dialect(word) if word else Dialect.PROMETHEUS
 
 
-def read_query(fields: Fields, joined: JoinedBy | None, dialect: Dialect, *, is_reduced: bool) -> ParsedQuery | None:
+def read_query(fields: Fields, joined: JoinedBy | None, asked: Asked, *, is_reduced: bool) -> ParsedQuery | None:
     """Return the expression; in MetricsQL also one that is no PromQL, after a warning."""
     by = joined.by if joined else None
     node, scope = fields.get("expr"), fields.scope.inner("expr")
-    query = _read_promql(node, scope, dialect, _UNREAD)
+    query = _read_promql(node, scope, asked, asked.features_of(fields), unread=_UNREAD)
     if query is None or node is None or query.root is None:
         return query
     if query.is_scalar and by not in (ByKind.CLUSTER, None):
@@ -57,10 +71,10 @@ def read_query(fields: Fields, joined: JoinedBy | None, dialect: Dialect, *, is_
     return query
 
 
-def read_lag(fields: Fields, joined: JoinedBy | None, dialect: Dialect) -> str:
+def read_lag(fields: Fields, joined: JoinedBy | None, asked: Asked) -> str:
     """Return what says how many seconds behind the samples are, by the keys of the signal or for all; empty without."""
     node, scope = fields.get("lag"), fields.scope.inner("lag")
-    query = _read_promql(node, scope, dialect, "sent to the server unchecked")
+    query = _read_promql(node, scope, asked, asked.features_of(fields), unread="sent to the server unchecked")
     if query is None or node is None:
         return ""
     if joined is not None and query.root is not None and not query.is_scalar:
@@ -70,7 +84,9 @@ def read_lag(fields: Fields, joined: JoinedBy | None, dialect: Dialect) -> str:
     return query.expr
 
 
-def _read_promql(node: YamlNode | None, scope: Scope, dialect: Dialect, unread: str) -> ParsedQuery | None:
+def _read_promql(
+    node: YamlNode | None, scope: Scope, asked: Asked, switched_on: Set[str], *, unread: str
+) -> ParsedQuery | None:
     """Return an expression; `unread` says what becomes of MetricsQL that is no PromQL."""
     if isinstance(node, YamlScalar) and node.value and not node.style and not node.is_text:
         expr: str | None = node.value  # a bare number is PromQL too
@@ -80,8 +96,10 @@ def _read_promql(node: YamlNode | None, scope: Scope, dialect: Dialect, unread: 
         return None
     query = parse_query(expr)
     if isinstance(query, ParsedQuery):
+        for warning in lint_features(query, switched_on):
+            scope.warning(node, warning)
         return query
-    if query.is_unread and dialect is Dialect.METRICSQL:
+    if query.is_unread and asked.dialect is Dialect.METRICSQL:
         scope.warning(node, f"not PromQL ({query.reason}), {unread}")
         return ParsedQuery(expr)
     scope.problem_within(node, query.offset, query.message)

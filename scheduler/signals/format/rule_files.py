@@ -12,7 +12,7 @@ from typing import Final
 
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
-from scheduler.signals.format.query import Asked, read_dialect
+from scheduler.signals.format.query import NO_FEATURES, Asked, Features, read_dialect
 from scheduler.signals.format.rules import RuleReader
 from scheduler.signals.format.signals import Declared, read_signals
 from scheduler.signals.format.tenants import TenantReader
@@ -39,7 +39,12 @@ class LintResult:
     warnings: tuple[Problem, ...]
 
 
-def parse_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Set[str] | None = None) -> RuleSet:
+def parse_rule_files(
+    files: Mapping[str, bytes],
+    generation: int = 0,
+    servers: Set[str] | None = None,
+    features: Features = NO_FEATURES,
+) -> RuleSet:
     """Return the signals and rules of all files together.
 
     Parameters
@@ -48,19 +53,26 @@ def parse_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: S
         Content by name; the name is what messages show.
     servers
         The names that a signal's `server` may have; None where they are not known, and any is taken.
+    features
+        What each server has switched on, by its name; an expression that needs more is a warning.
 
     Raises
     ------
     RuleFilesError
         With every problem of every file; what was in force before stays so.
     """
-    result = lint_rule_files(files, generation, servers)
+    result = lint_rule_files(files, generation, servers, features)
     if result.problems:
         raise RuleFilesError(list(result.problems))
     return result.rules
 
 
-def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Set[str] | None = None) -> LintResult:
+def lint_rule_files(
+    files: Mapping[str, bytes],
+    generation: int = 0,
+    servers: Set[str] | None = None,
+    features: Features = NO_FEATURES,
+) -> LintResult:
     """Read all files and return what they hold along with problems and warnings; no exception for any content."""
     reports = {name: Report(name) for name in files}
     opened = {name: _open(data, reports[name]) for name, data in files.items()}
@@ -68,7 +80,8 @@ def lint_rule_files(files: Mapping[str, bytes], generation: int = 0, servers: Se
     for fields in opened.values():
         if fields is not None:
             dialect = read_dialect(fields.get("dialect"), fields.scope.inner("dialect"))
-            read_signals(fields.get("signals"), fields.scope.inner("signals"), Asked(dialect, servers), signals)
+            asked = Asked(dialect, servers, features)
+            read_signals(fields.get("signals"), fields.scope.inner("signals"), asked, signals)
     is_complete = not any(fields is None or _hides_signals(fields) for fields in opened.values())
     is_complete = is_complete and not any(report.is_full for report in reports.values())
     reader = RuleReader(signals, is_complete)

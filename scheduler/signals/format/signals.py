@@ -99,10 +99,10 @@ def read_signal(key: YamlScalar, body: YamlNode, scope: Scope, asked: Asked) -> 
     interval_s, max_age_s = _ages(fields)
     span = _range(fields, Measure(key.value, unit))
     inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
-    query = read_query(fields, joined, asked.dialect, is_reduced="reduce" in fields)
+    query = read_query(fields, joined, asked, is_reduced="reduce" in fields)
     window_s = read_window(fields, query)
     smoothing_s = _smoothing(fields)
-    lag = read_lag(fields, joined, asked.dialect)
+    lag = read_lag(fields, joined, asked)
     server = read_server(fields.get("server"), scope.inner("server"), asked.servers)
     if len(scope.report.problems) > n_problems or query is None or joined is None or unit is None:
         return Declared(key.value, where, None, unit, by)

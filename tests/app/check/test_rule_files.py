@@ -108,7 +108,7 @@ def test_problems_come_one_a_line_and_give_one(tmp_path: Path) -> None:
     code, lines = run(path)
     assert code == 1
     assert lines[0].startswith(
-        f"{path}:4:39: signal 'use', expr: PromQL: expected type matrix in call to function 'rate'"
+        f"{path}:4:44: signal 'use', expr: PromQL: expected type range vector in the call of rate"
     )
     assert lines[1].startswith(f"{path}:11:5: rule 'hot': unknown field, got 'wieght' (did you mean \"weight\"?)")
     assert lines[2:] == ["1 file, 2 problems, 0 warnings"]

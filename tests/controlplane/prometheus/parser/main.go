@@ -32,6 +32,7 @@ var features = []feature{
 type verdict struct {
 	Valid bool     `json:"valid"`
 	Type  string   `json:"type,omitempty"`
+	Shape string   `json:"shape,omitempty"`
 	Needs []string `json:"needs,omitempty"`
 	Error string   `json:"error,omitempty"`
 	Start int      `json:"start,omitempty"`
@@ -80,7 +81,7 @@ func judge(expr string) (verdict, error) {
 	if err != nil {
 		return refused(err), nil
 	}
-	answer := verdict{Valid: true, Type: string(root.Type())}
+	answer := verdict{Valid: true, Type: string(root.Type()), Shape: shape(root)}
 	needed := 0
 	all := 1<<len(features) - 1
 	for i, one := range features {
