@@ -41,9 +41,11 @@ setup: .venv/.synced ## Install Vane and its tools into .venv, as uv.lock says
 controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the first time takes minutes
 	$(BIN)/python tests/controlplane/build.py
 	$(BIN)/python tests/controlplane/build.py oracle
+	$(BIN)/python tests/controlplane/build.py parser
 
 test: setup ## Run the tests, with a control plane if it can be built (PYTEST_ARGS="-k cli", WORKERS=0: in one process)
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \
+		&& $(BIN)/python tests/controlplane/build.py parser \
 		|| echo "no control plane on this machine: tests that need it will say so"
 	$(BIN)/python -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 

@@ -11,6 +11,8 @@ LONGEST_S: Final = 2**63 / 1e9
 _DIGITS: Final = frozenset("0123456789")
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _ALPHANUMERIC: Final = frozenset("0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_MOST_DIGITS: Final = 22
+"""Of a number of 63 bits, to any base."""
 _UNITS: Final = {"y": 31_536_000, "w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION: Final = re.compile("".join(rf"(?:(?P<{unit}>[0-9]+){unit})?" for unit in _UNITS) + r"(?:(?P<ms>[0-9]+)ms)?")
 _INTEGER: Final = re.compile(r"0[xX](?:_?[0-9a-fA-F])+|0(?:_?[0-7])*|[1-9](?:_?[0-9])*")
@@ -76,8 +78,8 @@ def read_number(text: str) -> float | None:
     if _INTEGER.fullmatch(text):
         plain = text.replace("_", "").lower()
         base = 16 if plain.startswith("0x") else 8 if plain.startswith("0") else 10
-        value = int(plain.removeprefix("0x"), base)
-        if value < 2**63:
+        digits = plain.removeprefix("0x").lstrip("0") or "0"
+        if len(digits) <= _MOST_DIGITS and (value := int(digits, base)) < 2**63:
             return float(value)
     lowered = text.lower()
     if lowered in ("inf", "nan"):
@@ -94,7 +96,9 @@ def read_duration(text: str) -> float | None:
     found = _DURATION.fullmatch(text)
     if found is None or not text:
         return None
-    counts = found.groupdict()
+    counts = {unit: (count or "").lstrip("0") for unit, count in found.groupdict().items()}
+    if any(len(count) > _MOST_DIGITS for count in counts.values()):
+        return None
     milliseconds = int(counts.pop("ms") or 0)
     total_ms = milliseconds + sum(int(count or 0) * _UNITS[unit] * 1000 for unit, count in counts.items())
     return total_ms / 1000 if total_ms * 1_000_000 < 2**63 else None

@@ -86,7 +86,10 @@ class String:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Selector:
-    """`name` is what stands before the braces; a name within them is a matcher of METRIC_NAME."""
+    """`name` is what stands before the braces; a name within them is a matcher of METRIC_NAME.
+
+    `end` is that of the name and the braces, before `offset` and `@`.
+    """
 
     name: str
     matchers: tuple[Matcher, ...]

@@ -108,9 +108,9 @@ def _moved(node: Node, token: Token) -> Moved:
 def _with(cursor: Cursor, node: Node, moved: Moved) -> Node:
     if isinstance(node, Range):
         return replace(node, selector=replace(node.selector, moved=moved), end=cursor.end)
-    if isinstance(node, (Selector, Subquery)):
+    if isinstance(node, Subquery):
         return replace(node, moved=moved, end=cursor.end)
-    return node
+    return replace(node, moved=moved) if isinstance(node, Selector) else node
 
 
 def _offset(cursor: Cursor, node: Node, token: Token) -> Node:

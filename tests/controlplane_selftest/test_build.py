@@ -123,6 +123,13 @@ def test_the_oracle_has_a_folder_of_its_own_and_is_built_once(oracle: Path) -> N
     assert oracle.parent.name == f"oracle-{build.source_key(build.ORACLE)}"
 
 
+def test_the_parser_has_a_folder_of_its_own_too(promql_parser: Path) -> None:
+    outcome = _run_build_of("parser")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.splitlines() == [str(promql_parser)]
+    assert promql_parser.parent.name == f"parser-{build.source_key(build.PARSER)}"
+
+
 def test_failing_go_is_a_clean_error_for_the_oracle_too(tmp_path: Path) -> None:
     _write_program(tmp_path / "bin" / "go", '#!/bin/sh\n[ "$1" = env ] && echo go1.99.0 && exit\nexit 3\n')
     path = f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"

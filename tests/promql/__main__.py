@@ -8,15 +8,20 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from scheduler.promql.errors import PromQLError
 from scheduler.promql.parse import parse
 from tests.controlplane.build import ensure_parser
 from tests.promql.corpus import load, sources, write
 from tests.promql.generator import expressions
-from tests.promql.judging import by_prometheus, by_vane, differences
+from tests.promql.judging import Verdict, by_prometheus, by_vane, differences
 
 _REPEATS = 5
+
+
+Judged = Mapping[str, Sequence[tuple[str, Verdict]]]
 
 
 def main() -> int:
@@ -26,29 +31,34 @@ def main() -> int:
     options = arguments.parse_args()
     parser = ensure_parser()
     if options.generate:
-        exprs = list(expressions(options.seed, options.generate))
-        judged = {"generated": list(zip(exprs, by_prometheus(parser, exprs), strict=True))}
+        judged = _asked(parser, {"generated": expressions(options.seed, options.generate)})
     else:
-        judged, seen = {}, set[str]()
-        for source, found in sources().items():
-            fresh = [expr for expr in dict.fromkeys(found) if expr not in seen]
-            seen.update(fresh)
-            judged[source] = list(zip(fresh, by_prometheus(parser, fresh), strict=True))
+        judged = _asked(parser, sources())
         write(judged)
         assert load() == judged
-    n_different = 0
-    for source, verdicts in judged.items():
-        found_here = differences(*zip(*verdicts, strict=True))
-        n_different += len(found_here)
-        print(*found_here[:20], sep="\n", end="\n" if found_here else "")
-        invalid = [(expr, verdict) for expr, verdict in verdicts if not verdict.is_valid]
-        same_place = sum((ours := by_vane(expr)) is not None and ours.at == theirs.at for expr, theirs in invalid)
-        print(
-            f"{source}: {len(verdicts)} expressions, {len(invalid)} of them invalid, {len(found_here)} differences; "
-            f"{same_place} errors at the same place"
-        )
-    print(f"one parse: {_microseconds([expr for verdicts in judged.values() for expr, _ in verdicts]):.0f} µs")
+    n_different = sum(_show(source, verdicts) for source, verdicts in judged.items())
+    exprs = [expr for verdicts in judged.values() for expr, _ in verdicts]
+    sys.stdout.write(f"one parse: {_microseconds(exprs):.0f} µs\n")
     return 1 if n_different else 0
+
+
+def _asked(parser: Path, found: Mapping[str, Iterable[str]]) -> Judged:
+    judged, seen = {}, set[str]()
+    for source, exprs in found.items():
+        fresh = [expr for expr in dict.fromkeys(exprs) if expr not in seen]
+        seen.update(fresh)
+        judged[source] = list(zip(fresh, by_prometheus(parser, fresh), strict=True))
+    return judged
+
+
+def _show(source: str, judged: Sequence[tuple[str, Verdict]]) -> int:
+    """Print what is found and return the number of differences."""
+    different = differences([expr for expr, _ in judged], [verdict for _, verdict in judged])
+    invalid = [(expr, verdict) for expr, verdict in judged if not verdict.is_valid]
+    same = sum((ours := by_vane(expr)) is not None and ours.at == theirs.at for expr, theirs in invalid)
+    told = f"{len(judged)} expressions, {len(invalid)} of them invalid, {len(different)} differences"
+    sys.stdout.write("\n".join([*different[:20], f"{source}: {told}; {same} errors at the same place\n"]))
+    return len(different)
 
 
 def _microseconds(exprs: list[str]) -> float:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.promql.generator import expressions
 from tests.promql.judging import Verdict
-from tests.promql.sources import shipped, upstream
+from tests.promql.sources import mixins, shipped, upstream
 
 DATA: Final = Path(__file__).parent / "data" / "verdicts.jsonl.gz"
 GENERATED_SEED: Final = 20_261_123
@@ -21,6 +21,7 @@ def sources() -> Mapping[str, Iterable[str]]:
     """Return all expressions by where they come from; Prometheus' own module must be there."""
     return {
         "prometheus": upstream(),
+        "mixins": mixins(),
         "vane": shipped(),
         "written": Path(DATA.parent / "written.txt").read_text().splitlines(),
         "generated": expressions(GENERATED_SEED, N_GENERATED),

@@ -25,6 +25,8 @@ from scheduler.promql.nodes import (
 
 def shape(node: Node) -> str:
     match node:
+        case Selector() | Range() | Subquery():
+            return _series(node)
         case Number(value=value):
             return "NaN" if math.isnan(value) else str(struct.unpack("<Q", struct.pack("<d", value))[0])
         case String(value=value):
@@ -33,6 +35,18 @@ def shape(node: Node) -> str:
             return f"({shape(expr)})"
         case Unary(op=op, expr=expr):
             return op + shape(expr)
+        case Call(function=function, args=args):
+            return f"{function.name}({', '.join(map(shape, args))})"
+        case Aggregation():
+            how = "without" if node.is_without else "by"
+            args = [node.expr] if node.param is None else [node.param, node.expr]
+            return f"{node.op} {how}{_names(node.grouping)}({', '.join(map(shape, args))})"
+        case Binary():
+            return f"<{shape(node.lhs)} {node.op}{_matching(node)} {shape(node.rhs)}>"
+
+
+def _series(node: Selector | Range | Subquery) -> str:
+    match node:
         case Selector():
             matchers = ",".join(f"{_hex(one.label)}{one.operator}{_hex(one.value)}" for one in node.matchers)
             return f"{node.name}{{{matchers}}}{node.mode}{_moved(node.moved)}"
@@ -42,14 +56,6 @@ def shape(node: Node) -> str:
             range_ = _span(node.range_s, is_computed=node.is_computed)
             step = _span(node.step_s or 0.0, is_computed=node.is_step_computed)
             return f"{{{shape(node.expr)}}}[{range_}:{step}]{_moved(node.moved)}"
-        case Call(function=function, args=args):
-            return f"{function.name}({', '.join(map(shape, args))})"
-        case Aggregation():
-            how = "without" if node.is_without else "by"
-            args = [node.expr] if node.param is None else [node.param, node.expr]
-            return f"{node.op} {how}{_names(node.grouping)}({', '.join(map(shape, args))})"
-        case Binary():
-            return f"<{shape(node.lhs)} {node.op}{_matching(node)} {shape(node.rhs)}>"
 
 
 def _hex(text: str) -> str:

@@ -19,6 +19,8 @@ _GO_QUERY: Final = re.compile(rf"\b(?:input|in|query|Query|expr|Expr|expected|ou
 _EVALUATED: Final = re.compile(
     r"^eval(?:_\w+)? (?:instant at \S+|range from \S+ to \S+ step \S+)(?: with_timestamps)? +(.+?)\s*$", re.MULTILINE
 )
+_JSONNET_EXPR: Final = re.compile(r"\b(?:expr|query): (?:\|\|\|\n(.*?)\n *\|\|\||'((?:[^'\\]|\\.)*)')", re.DOTALL)
+_FORMAT: Final = re.compile(r"%\((\w+)\)[.\d]*([sdgf])")
 _GO_FILES: Final = ("promql/parser/*_test.go", "promql/*_test.go", "rules/*_test.go", "web/api/v1/*_test.go")
 
 
@@ -35,6 +37,20 @@ def upstream(go: str = "go") -> Iterator[str]:
                     yield expr
     for path in sorted((module / "promql" / "promqltest" / "testdata").glob("*.test")):
         yield from _EVALUATED.findall(path.read_text())
+
+
+def mixins(go: str = "go") -> Iterator[str]:
+    """Yield the expressions of the mixins of Prometheus, Alertmanager and node_exporter, those that are there."""
+    done = subprocess.run([go, "env", "GOMODCACHE"], capture_output=True, text=True, check=True)
+    for path in sorted(Path(done.stdout.strip(), "github.com", "prometheus").glob("*/doc*/*mixin/**/*.libsonnet")):
+        for block, line in _JSONNET_EXPR.findall(path.read_text()):
+            yield _FORMAT.sub(_filled, block or line.replace("\\'", "'")).replace("%%", "%")
+
+
+def _filled(part: re.Match[str]) -> str:
+    if part[2] != "s":
+        return "5"
+    return 'job="node"' if "elector" in part[1] else "name"
 
 
 def is_text(expr: str) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from tests.controlplane.build import BuildError, ensure_oracle, ensure_programs
+from tests.controlplane.build import BuildError, ensure_oracle, ensure_parser, ensure_programs
 from tests.support.audit import AuditLog
 from tests.support.cleanup import clean
 from tests.support.controlplane import ControlPlane
@@ -36,6 +37,12 @@ _SHARED_FOLDERS = ("tests/deploy/",)
 
 _PROGRAMS = pytest.StashKey[Path | BuildError]()
 _ORACLE = pytest.StashKey[Path | BuildError]()
+_PARSER = pytest.StashKey[Path | BuildError]()
+_BUILT_HERE: Final[Mapping[str, tuple[pytest.StashKey[Path | BuildError], Callable[..., Path]]]] = {
+    "oracle": (_ORACLE, ensure_oracle),
+    "promql_parser": (_PARSER, ensure_parser),
+}
+"""By the fixture that needs it: what is built of sources of ours."""
 
 StartPrometheus = Callable[..., PrometheusServer]
 Recorded = Callable[[str | Mapping[str, Samples]], PrometheusServer]
@@ -45,7 +52,7 @@ Recorded = Callable[[str | Mapping[str, Samples]], PrometheusServer]
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if _needs(item, "programs") or _needs(item, "oracle"):
+        if any(_needs(item, fixture) for fixture in ("programs", *_BUILT_HERE)):
             item.add_marker(_MARK)
     if os.environ.get("PYTEST_XDIST_WORKER"):
         items.sort(key=lambda item: _place(item.nodeid))
@@ -84,8 +91,9 @@ def pytest_runtestloop(session: pytest.Session) -> None:
             reporter.write_line(line)
 
     session.config.stash[_PROGRAMS] = _built(lambda: ensure_programs(progress=progress))
-    if any(_needs(item, "oracle") for item in session.items):
-        session.config.stash[_ORACLE] = _built(lambda: ensure_oracle(progress=progress))
+    for fixture, (key, ensure) in _BUILT_HERE.items():
+        if any(_needs(item, fixture) for item in session.items):
+            session.config.stash[key] = _built(functools.partial(ensure, progress=progress))
 
 
 def _needs(item: pytest.Item, fixture: str) -> bool:
@@ -118,6 +126,12 @@ def programs(request: pytest.FixtureRequest) -> Path:
 def oracle(request: pytest.FixtureRequest) -> Path:
     """The program that answers scheduling cases with kube-scheduler's own plugins."""
     return _or_skipped(request.config.stash[_ORACLE])
+
+
+@pytest.fixture(scope="session")
+def promql_parser(request: pytest.FixtureRequest) -> Path:
+    """The program that reads expressions with Prometheus' own parser."""
+    return _or_skipped(request.config.stash[_PARSER])
 
 
 @pytest.fixture(scope="session")
