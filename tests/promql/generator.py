@@ -113,12 +113,13 @@ class Maker:
     def expression(self, depth: int, wanted: Type = Type.VECTOR) -> str:
         if self._chance(0.03 if self.is_odd else 0.003):
             wanted = self._random.choice(list(Type))
-        made = {
+        makers: dict[Type, Callable[[int], str]] = {
             Type.VECTOR: self._vector,
             Type.SCALAR: self._scalar,
             Type.MATRIX: self._matrix,
             Type.STRING: self._string,
-        }[wanted](depth)
+        }
+        made = makers[wanted](depth)
         if self._chance(0.08):
             return f"({made})"
         return f"{self._one('+-')}{made}" if self._chance(0.05) else made
@@ -221,31 +222,29 @@ class Maker:
         made = ""
         share = share if self.is_odd else share / 2
         while self._chance(share):
-            made += self._random.choice(
-                [
-                    lambda: f" offset {self._duration(0.3)}",
-                    lambda: f" offset {self._one(('-', '+', '- -', '-+'))}{self._duration(0.3)}",
-                    lambda: f" @ {self._one(('', '-', '+'))}{self._one(_NUMBERS, _USUAL)}",
-                    lambda: f" @ {self._one(('start()', 'end()', 'start', 'step()', 'now()'), 2)}",
-                    lambda: f" {self._one(('smoothed', 'anchored', 'SMOOTHED'))}",
-                ]
-            )()
+            ways: list[Callable[[], str]] = [
+                lambda: f" offset {self._duration(0.3)}",
+                lambda: f" offset {self._one(('-', '+', '- -', '-+'))}{self._duration(0.3)}",
+                lambda: f" @ {self._one(('', '-', '+'))}{self._one(_NUMBERS, _USUAL)}",
+                lambda: f" @ {self._one(('start()', 'end()', 'start', 'step()', 'now()'), 2)}",
+                lambda: f" {self._one(('smoothed', 'anchored', 'SMOOTHED'))}",
+            ]
+            made += self._random.choice(ways)()
         return made
 
     def _duration(self, share: float = 0.12) -> str:
         if not self._chance(share):
             return self._one(("5m", "1h", self._one(_DURATIONS, _USUAL)))
         one, other = self._duration(0.2), self._duration(0.2)
-        return self._random.choice(
-            [
-                lambda: f"{one}{self._space()}{self._one('+-*/%^')}{self._space()}{other}",
-                lambda: f"({one})",
-                lambda: f"{self._one('+-')}{one}",
-                lambda: self._one(("step()", "range()", "STEP()", "step ( )", "step(1)", "foo()"), 4),
-                lambda: f"{self._one(('max_of', 'min_of', 'max'), 2)}({one},{other})",
-                lambda: f"({one} {self._one('+-*/%^')} {other})",
-            ]
-        )()
+        ways: list[Callable[[], str]] = [
+            lambda: f"{one}{self._space()}{self._one('+-*/%^')}{self._space()}{other}",
+            lambda: f"({one})",
+            lambda: f"{self._one('+-')}{one}",
+            lambda: self._one(("step()", "range()", "STEP()", "step ( )", "step(1)", "foo()"), 4),
+            lambda: f"{self._one(('max_of', 'min_of', 'max'), 2)}({one},{other})",
+            lambda: f"({one} {self._one('+-*/%^')} {other})",
+        ]
+        return self._random.choice(ways)()
 
     def _blank(self) -> str:
         return self._one(("", "", "", " ", "\n", "# c\n", "\t"))

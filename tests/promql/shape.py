@@ -39,8 +39,8 @@ def shape(node: Node) -> str:
             return f"{function.name}({', '.join(map(shape, args))})"
         case Aggregation():
             how = "without" if node.is_without else "by"
-            args = [node.expr] if node.param is None else [node.param, node.expr]
-            return f"{node.op} {how}{_names(node.grouping)}({', '.join(map(shape, args))})"
+            inner = [node.expr] if node.param is None else [node.param, node.expr]
+            return f"{node.op} {how}{_names(node.grouping)}({', '.join(map(shape, inner))})"
         case Binary():
             return f"<{shape(node.lhs)} {node.op}{_matching(node)} {shape(node.rhs)}>"
 

@@ -100,6 +100,7 @@ def test_what_pods_add_is_for_nodes_only() -> None:
 def test_which_labels_a_result_may_have(expr: str, labels: Labels) -> None:
     query = parse_query(expr)
     assert isinstance(query, ParsedQuery)
+    assert query.root is not None
     assert labels_of(query.root) == labels
 
 
