@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.app.prometheus_servers import check_addresses, client_settings, make_clients, server_names
+from scheduler.app.prometheus_servers import (
+    check_addresses,
+    client_settings,
+    features_of,
+    make_clients,
+    server_names,
+)
 from scheduler.app.run import run
 from scheduler.errors import ConfigError
 from scheduler.settings.prometheus import Flavor, PrometheusSettings
@@ -49,6 +55,12 @@ def test_every_field_of_the_settings_reaches_the_client() -> None:
     assert (access.cert_file, access.key_file, access.ca_file) == (Path("/c"), Path("/k"), Path("/ca"))
     assert access.headers == {"A": "b"}
     assert client_settings(settings_of(tokenFile="/t"), "http://p").access.bearer_token_file == Path("/t")
+
+
+def test_each_server_has_the_features_of_its_settings() -> None:
+    servers = [{"name": "far", "url": "http://f", "features": ["promql-duration-expr"]}]
+    settings = PrometheusSettings.model_validate({"features": ["promql-binop-fill-modifiers"], "servers": servers})
+    assert features_of(settings) == {"": {"promql-binop-fill-modifiers"}, "far": {"promql-duration-expr"}}
 
 
 def test_only_servers_with_an_address_are_asked() -> None:

@@ -42,6 +42,25 @@ def test_the_first_load_gives_the_rules_or_raises(tmp_path: Path) -> None:
     assert (rules.generation, set(rules.signals)) == (1, {"load"})
 
 
+def test_warnings_are_logged_with_each_load(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(text("mad_over_time(x[5m])"))
+    world = World(path)
+    world.loader.load()
+    world.loader.log_warnings()
+    assert [one.getMessage().partition(": signal")[0] for one in caplog.records] == [f"rule files: {path}:5:11"]
+    path.write_text(text("limitk(2, x)"))
+    world.look()
+    assert "limitk is experimental" in caplog.records[-1].getMessage()
+    known = RuleLoader(
+        [path], world.loaded.append, world.errors.append, features={"": {"promql-experimental-functions"}}
+    )
+    caplog.clear()
+    known.load()
+    known.log_warnings()
+    assert caplog.records == []
+
+
 def test_a_change_is_loaded_within_a_second_and_once(tmp_path: Path) -> None:
     path = tmp_path / "rules.yaml"
     path.write_text(text())
