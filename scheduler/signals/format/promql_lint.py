@@ -43,7 +43,7 @@ _NOT_ITS_SIZE: Final = OF_TWO_SAMPLES | {
 _ASK: Final = {
     Feature.RANGES: "`anchored` and `smoothed` are experimental",
     Feature.FILL: "`fill`, `fill_left` and `fill_right` are experimental",
-    Feature.DURATIONS: "a range or an offset is computed, which Prometheus before 3.14 reads with a feature only",
+    Feature.DURATIONS: "a range or an offset is computed, which Prometheus reads from 3.14 on",
 }
 
 
@@ -65,8 +65,9 @@ def lint_features(query: ParsedQuery, switched_on: Set[str]) -> list[str]:
     """Return a warning for each feature that the query needs and its Prometheus is not said to have."""
     lacking = sorted(feature for feature in query.needs if feature not in switched_on)
     return [
-        f"{_experimental(query.root) if feature is Feature.FUNCTIONS else _ASK[feature]}. Start Prometheus with "
-        f"--enable-feature={feature}, and write it under features of the server in the configuration"
+        f"{_experimental(query.root) if feature is Feature.FUNCTIONS else _ASK[feature]}. Start "
+        f"{'an older one' if feature is Feature.DURATIONS else 'Prometheus'} with --enable-feature={feature}, and write "
+        f"{feature} under features of the server in the configuration"
         for feature in lacking
     ]
 
