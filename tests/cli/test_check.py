@@ -50,6 +50,17 @@ def test_exit_codes_tell_what_is_wrong(vane: Cli, tmp_path: Path) -> None:
     assert vane("check", str(path)) == 1
 
 
+def test_features_without_an_address_are_for_the_files_alone(vane: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(CLEAN.replace("{expr: ", "{expr: '").replace("(node_load1)", "(mad_over_time(x[5m]))'"))
+    assert vane("check", str(path), "--strict") == 1
+    assert "mad_over_time is experimental" in vane.out
+    assert vane("check", str(path), "--strict", "--prometheus-feature", "promql-experimental-functions") == 0
+    assert vane("check", str(path), "--strict", "--prometheus-feature", "promql-duration-expr") == 1
+    assert vane("check", str(path), "--prometheus-feature", "fast") == 2
+    assert vane.err.startswith("--prometheus-feature: must be a list of promql-experimental-functions, ")
+
+
 def test_a_dash_is_standard_input(vane: Cli, tmp_path: Path) -> None:
     assert vane("check", "-", stdin=BAD.encode()) == 1
     assert "stdin:6:" in vane.out

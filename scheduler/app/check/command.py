@@ -10,7 +10,7 @@ from scheduler.app.check.cluster import read_cluster
 from scheduler.app.check.findings import Output, for_machines
 from scheduler.app.check.live_check import check_live
 from scheduler.app.check.report import notes_of, report_lines
-from scheduler.app.check.rule_files import How, check
+from scheduler.app.check.rule_files import How, check, run_check
 from scheduler.app.profiles import build_profiles
 from scheduler.app.prometheus_servers import features_of, make_clients, server_names
 from scheduler.cluster.cache import Cache
@@ -33,7 +33,7 @@ class ComparedCluster:
 
 
 def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, how: How) -> int:
-    """Check rule files, content by name, then ask each query.
+    """Check rule files, content by name, then ask each query; only features and no address given, ask none.
 
     Return 0 if nothing is wrong and every signal has an answer, else 1; a note on an answer is a warning.
 
@@ -44,11 +44,14 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
     """
     profiles = build_profiles(settings)
     profile = profiles.get(settings.scheduler_name) or next(iter(profiles.values()))
-    clients = make_clients(settings.prometheus, with_stats=True)
+    servers = settings.prometheus
+    clients = make_clients(servers, with_stats=True)
+    features = features_of(servers)
+    if not clients and any(features.values()):
+        return run_check(files, out, how, profile.fixed_weight, features)
     if not clients:
         raise ConfigError("vane check: no Prometheus is configured. Write --prometheus URL")
-    servers = settings.prometheus
-    checked = check(files, profile.fixed_weight, server_names(servers), features_of(servers))
+    checked = check(files, profile.fixed_weight, server_names(servers), features)
     if how.output is Output.TEXT:
         print("\n".join(checked.lines(how.width)), file=out)
     elif checked.problems:

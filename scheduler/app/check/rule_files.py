@@ -125,9 +125,11 @@ def check(
     )
 
 
-def run_check(files: Mapping[str, bytes], out: TextIO, how: How, fixed_weight: float = 0.0) -> int:
+def run_check(
+    files: Mapping[str, bytes], out: TextIO, how: How, fixed_weight: float = 0.0, features: Features = NO_FEATURES
+) -> int:
     """Write the report of `check` and return the exit code: 0 if nothing is wrong, else 1."""
-    report = check(files, fixed_weight)
+    report = check(files, fixed_weight, features=features)
     text = "\n".join(report.lines(how.width))
     if how.output is not Output.TEXT:
         text = for_machines(how.output, report.findings, report.counts)

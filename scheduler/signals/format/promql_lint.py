@@ -66,8 +66,8 @@ def lint_features(query: ParsedQuery, switched_on: Set[str]) -> list[str]:
     lacking = sorted(feature for feature in query.needs if feature not in switched_on)
     return [
         f"{_experimental(query.root) if feature is Feature.FUNCTIONS else _ASK[feature]}. Start "
-        f"{'an older one' if feature is Feature.DURATIONS else 'Prometheus'} with --enable-feature={feature}, and write "
-        f"{feature} under features of the server in the configuration"
+        f"{'an older one' if feature is Feature.DURATIONS else 'Prometheus'} with --enable-feature={feature}, and "
+        f"write {feature} under features of the server in the configuration"
         for feature in lacking
     ]
 
