@@ -22,7 +22,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test test-newer faults mutants sequences tenants decisions conformance check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane test test-newer faults mutants sequences tenants decisions conformance promql check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -77,6 +77,9 @@ decisions: setup ## Decide N times at random under rules of every kind, print on
 
 conformance: setup ## Make N fresh cases, ask kube-scheduler's own plugins and compare (SEED=7 N=10000)
 	$(BIN)/python -m tests.conformance.generate --seed $(SEED) --number $(N) $(ARGS)
+
+promql: setup ## Make N fresh expressions, ask Prometheus' own parser and compare (SEED=7 N=20000; N=0: the corpus, kept anew)
+	$(BIN)/python -m tests.promql --generate $(N) --seed $(SEED)
 
 check: setup ## Check style, formatting, types, layers, and for what is known to be unsafe
 	$(BIN)/ruff check .

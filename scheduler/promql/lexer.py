@@ -32,9 +32,9 @@ _DURATION_SIGN: Final = re.compile(r"[-+*/%^,:()\]]")
 _PLAIN_NUMBER: Final = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?![0-9A-Za-z_.])")
 _PLAIN_DURATION: Final = re.compile(r"[0-9]+(?:ms|[smhdwy])(?![0-9A-Za-z_])")
 _QUOTED: Final = {
-    '"': re.compile(r'"(?:[^"\\\n\ufffd]|\\.)*"'),
-    "'": re.compile(r"'(?:[^'\\\n\ufffd]|\\.)*'"),
-    "`": re.compile(r"`[^`\ufffd]*`"),
+    '"': re.compile(r'"(?:[^"\\\n\ufffd\ud800-\udfff]|\\[ -~])*"'),
+    "'": re.compile(r"'(?:[^'\\\n\ufffd\ud800-\udfff]|\\[ -~])*'"),
+    "`": re.compile(r"`[^`\ufffd\ud800-\udfff]*`"),
 }
 
 

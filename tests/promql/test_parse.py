@@ -7,11 +7,43 @@ import math
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler.promql.cursor import MAX_DEPTH, MAX_OPERATORS
 from scheduler.promql.errors import PromQLError, TooLargeError
-from scheduler.promql.nodes import Range, Selector, Subquery, nodes_of
+from scheduler.promql.nodes import Node, Range, Selector, Subquery, nodes_of
 from scheduler.promql.parse import MAX_LENGTH, parse
+
+PIECES = (
+    "x",
+    "sum",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[5m",
+    "]",
+    '"',
+    "`",
+    "'",
+    "\\",
+    " by ",
+    "=~",
+    "a*",
+    "offset ",
+    "@",
+    "-",
+    "1",
+    ",",
+)
+
+
+def read(text: str) -> Node | PromQLError:
+    try:
+        return parse(text).root
+    except PromQLError as error:
+        return error
 
 
 def refused(text: str) -> PromQLError:
@@ -124,6 +156,23 @@ def test_what_is_too_large_is_not_said_to_be_wrong(text: str) -> None:
 )
 def test_the_largest_is_read(text: str) -> None:
     assert nodes_of(parse(text).root)
+
+
+@given(st.lists(st.one_of(st.text(max_size=3), st.sampled_from(PIECES))).map("".join))
+@settings(deadline=None)
+def test_any_text_is_read_or_refused_within_it(text: str) -> None:
+    found = read(text)
+    if isinstance(found, PromQLError):
+        assert 0 <= found.offset <= len(text)
+        assert found.problem
+        assert found.advice
+    else:
+        assert all(0 <= node.start < node.end <= len(text) for node in nodes_of(found))
+
+
+@pytest.mark.parametrize("text", ['"\ud800"', "`\udfff`", "x{a='\ud800\\n'}", "\ud800", "'\\\ud800'"])
+def test_half_a_character_is_refused(text: str) -> None:
+    assert refused(text).offset <= len(text)
 
 
 @pytest.mark.parametrize(

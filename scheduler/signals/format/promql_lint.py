@@ -18,6 +18,7 @@ from scheduler.promql.nodes import (
     Paren,
     Range,
     Selector,
+    Subquery,
     Unary,
     children,
     nodes_of,
@@ -51,7 +52,7 @@ def lint_query(query: ParsedQuery, by: ByKind, *, is_reduced: bool) -> list[str]
     """Return warnings in words; `is_reduced` where the signal says how several series become one."""
     if query.root is None:
         return []
-    warnings = _of_counters(query.root)
+    warnings = _of_counters(query.root) + _computed_to_nothing(query.root)
     if by is ByKind.CLUSTER:
         return warnings + _several_series(query.root)
     if _filters(query.root):
@@ -99,6 +100,14 @@ def _of_counters(root: Node) -> list[str]:
         is_set = isinstance(node, Binary) and node.op in ("and", "unless")
         waiting += [(child, is_harmless or is_set) for child in inner[1:]]
     return list(found)
+
+
+def _computed_to_nothing(root: Node) -> list[str]:
+    ranges = [node for node in nodes_of(root) if isinstance(node, (Range, Subquery)) and node.is_computed]
+    if not any(not node.range_s > 0 for node in ranges):
+        return []
+    write = "Write a duration, as `[5m]`"
+    return [f"a range is computed to nothing: Vane asks instant queries, where `step()` and `range()` are 0. {write}"]
 
 
 def _names(node: Node) -> str:

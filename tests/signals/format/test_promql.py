@@ -97,6 +97,8 @@ def test_a_refusal_has_its_place(expr: str, at: str, words: str) -> None:
         ("sum(x_total and on (node) x_total)", ByKind.CLUSTER, "x_total is a counter"),
         ("max by (node) (rate(use[10s]))", ByKind.NODE, "rate needs two samples, and 10 s seldom hold them"),
         ("max by (node) (deriv(use[15s]))", ByKind.NODE, "`[2m]`"),
+        ("max by (node) (rate(use[step()]))", ByKind.NODE, "computed to nothing"),
+        ("max by (node) (max_over_time(use[5m - range() - 5m:1m]))", ByKind.NODE, "computed to nothing"),
     ],
 )
 def test_what_is_seldom_meant_is_warned_of(expr: str, by: ByKind, words: str) -> None:
@@ -115,6 +117,7 @@ def test_what_is_seldom_meant_is_warned_of(expr: str, by: ByKind, words: str) ->
         ("sum(use)", ByKind.CLUSTER),
         ("use", ByKind.CLUSTER),
         ("use", ByKind.GPU),
+        ("max by (node) (rate(use[max_of(step(), 5m)]))", ByKind.NODE),
         ("max by (node) (rate(http_requests_total[30s]))", ByKind.NODE),
         ("max by (node) (avg_over_time(use_bytes[10s]))", ByKind.NODE),
         ("max by (node) (x_total - x_total offset 5m)", ByKind.NODE),
