@@ -37,10 +37,13 @@ class Asked:
     servers: Set[str] | None
     features: Features
 
-    def features_of(self, fields: Fields) -> Set[str]:
-        """Return what the server of a signal has switched on."""
-        server = fields.get("server")
-        return self.features.get(server.value if isinstance(server, YamlScalar) else "", frozenset())
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """In what a signal may ask; `features` are those that its server has switched on."""
+
+    dialect: Dialect
+    features: Set[str] = frozenset()
 
 
 def read_dialect(node: YamlNode | None, scope: Scope) -> Dialect:
@@ -49,11 +52,11 @@ def read_dialect(node: YamlNode | None, scope: Scope) -> Dialect:
     return Dialect(word) if word else Dialect.PROMETHEUS
 
 
-def read_query(fields: Fields, joined: JoinedBy | None, asked: Asked, *, is_reduced: bool) -> ParsedQuery | None:
+def read_query(fields: Fields, joined: JoinedBy | None, language: Language, *, is_reduced: bool) -> ParsedQuery | None:
     """Return the expression; in MetricsQL also one that is no PromQL, after a warning."""
     by = joined.by if joined else None
     node, scope = fields.get("expr"), fields.scope.inner("expr")
-    query = _read_promql(node, scope, asked, asked.features_of(fields), unread=_UNREAD)
+    query = _read_promql(node, scope, language, _UNREAD)
     if query is None or node is None or query.root is None:
         return query
     if query.is_scalar and by not in (ByKind.CLUSTER, None):
@@ -71,10 +74,10 @@ def read_query(fields: Fields, joined: JoinedBy | None, asked: Asked, *, is_redu
     return query
 
 
-def read_lag(fields: Fields, joined: JoinedBy | None, asked: Asked) -> str:
+def read_lag(fields: Fields, joined: JoinedBy | None, language: Language) -> str:
     """Return what says how many seconds behind the samples are, by the keys of the signal or for all; empty without."""
     node, scope = fields.get("lag"), fields.scope.inner("lag")
-    query = _read_promql(node, scope, asked, asked.features_of(fields), unread="sent to the server unchecked")
+    query = _read_promql(node, scope, language, "sent to the server unchecked")
     if query is None or node is None:
         return ""
     if joined is not None and query.root is not None and not query.is_scalar:
@@ -84,9 +87,7 @@ def read_lag(fields: Fields, joined: JoinedBy | None, asked: Asked) -> str:
     return query.expr
 
 
-def _read_promql(
-    node: YamlNode | None, scope: Scope, asked: Asked, switched_on: Set[str], *, unread: str
-) -> ParsedQuery | None:
+def _read_promql(node: YamlNode | None, scope: Scope, language: Language, unread: str) -> ParsedQuery | None:
     """Return an expression; `unread` says what becomes of MetricsQL that is no PromQL."""
     if isinstance(node, YamlScalar) and node.value and not node.style and not node.is_text:
         expr: str | None = node.value  # a bare number is PromQL too
@@ -96,10 +97,10 @@ def _read_promql(
         return None
     query = parse_query(expr)
     if isinstance(query, ParsedQuery):
-        for warning in lint_features(query, switched_on):
+        for warning in lint_features(query, language.features):
             scope.warning(node, warning)
         return query
-    if query.is_unread and asked.dialect is Dialect.METRICSQL:
+    if query.is_unread and language.dialect is Dialect.METRICSQL:
         scope.warning(node, f"not PromQL ({query.reason}), {unread}")
         return ParsedQuery(expr)
     scope.problem_within(node, query.offset, query.message)
