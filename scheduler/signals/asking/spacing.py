@@ -3,7 +3,7 @@
 A signal can be no fresher than its exporters are scraped. Each selector's samples are counted over ten minutes, by
 `job`, since the interval of scrapes belongs to a job: the median series stands for its job, and the job whose samples
 are furthest apart for the signal. Series that have ended are left out, and a series that is younger than ten minutes
-is counted from its first sample.
+is counted from its first sample. One sample alone says nothing.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _slowest_job(selector: str) -> str:
     over = f"{OVER_S:g}s"
     n_samples = f"quantile by (job) (0.5, count_over_time({selector}[{over}]) and {selector})"
     first = f"quantile by (job) (0.5, min_over_time(timestamp({selector})[{over}:1m]) and {selector})"
-    return f"min({n_samples} / clamp(time() - {first}, 1, {OVER_S:g}))"
+    return f"min(({n_samples} >= 2) / clamp(time() - {first}, 1, {OVER_S:g}))"
 
 
 def _longest(rates: Iterable[float | str]) -> float:

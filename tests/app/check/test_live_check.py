@@ -96,11 +96,11 @@ def test_on_a_cluster(
     assert code == 0
     assert any(line.endswith("Compared with 4 nodes and 1 Pods of " + line.rpartition(" ")[2]) for line in lines)
     signals = {line.split()[0]: line for line in lines[lines.index(_head(lines, "SERIES")) + 1 :] if line}
-    assert _without_time(signals["use"], written_s) == "use 4 2/4 range 1, unmapped 1 age 4"
-    assert _without_time(signals["zone_p99"], written_s) == "zone_p99 2 2/4 - age 2"
-    assert _without_time(signals["burn"], written_s) == "burn 1 - - age 1"
-    assert _without_time(signals["nobody"], written_s) == "nobody 0 0/4 - - 0"
-    assert _without_time(signals["twice"], written_s) == "twice 2 0/4 duplicate 2 - 2"
+    assert _without_time(signals["use"], written_s) == "use 4 2/4 range 1, unmapped 1 age 1m 4"
+    assert _without_time(signals["zone_p99"], written_s) == "zone_p99 2 2/4 - age 1m 2"
+    assert _without_time(signals["burn"], written_s) == "burn 1 - - age 1m 1"
+    assert _without_time(signals["nobody"], written_s) == "nobody 0 0/4 - - 1m 0"
+    assert _without_time(signals["twice"], written_s) == "twice 2 0/4 duplicate 2 - 1m 2"
     assert "requested" not in signals
     judged = lines[lines.index("RULE REFUSES NOW WEIGHT NOW CAPPED TO SHARE") + 1 :]
     # 3/7 of the 13 that the plugins of the default chain weigh; the rule in shadow takes no part.
@@ -131,7 +131,7 @@ def test_without_a_cluster(rules: Path, prometheus: PrometheusServer, tmp_path: 
     assert code == 0
     assert any("No cluster to compare with: " in line and str(kubeconfig) in line for line in lines)
     (use,) = (line for line in lines if line.startswith("use 4 "))
-    assert _without_time(use, written_s) == "use 4 - 4"
+    assert _without_time(use, written_s) == "use 4 - 1m 4"
     assert "hot 21 5.571 30%" in lines
 
 
@@ -166,7 +166,7 @@ def test_further_servers_by_name(rules: Path, prometheus: PrometheusServer, tmp_
     code, lines = check(rules, "--config", str(config), "--kubeconfig", str(tmp_path / "none"))
     assert code == 1
     (burn,) = (line for line in lines if line.startswith("burn edge"))
-    assert _without_time(burn, written_s) == "burn edge 1 age 1"
+    assert _without_time(burn, written_s) == "burn edge 1 age 1m 1"
     assert lines[-1].startswith("5 signals, 4 without an answer, ")
     rules.write_text(RULES.replace("expr: max(burn)", "server: egde, expr: max(burn)"))
     code, lines = check(rules, "--config", str(config))
@@ -230,9 +230,9 @@ def test_signals_that_pods_read_by_a_key_of_their_own(
         for line in lines[lines.index(_head(lines, "SERIES")) + 1 :]
         if line
     }
-    assert signals["cards"] == "cards 3 2/3 - age 3"
-    assert signals["latency"] == "latency 2 1/3 unmapped 1 age 2"
-    assert signals["rtt"] == "rtt 1 - - age 1"
+    assert signals["cards"] == "cards 3 2/3 - age 1m 3"
+    assert signals["latency"] == "latency 2 1/3 unmapped 1 age 1m 2"
+    assert signals["rtt"] == "rtt 1 - - age 1m 1"
     assert "busy-cards by Pod - -" in lines
     assert "slow-here - 1 7%" in lines
     assert any(

@@ -50,6 +50,12 @@ def test_a_job_that_has_just_begun_does_not_look_slow() -> None:
     assert 0.0 < measured(store, "x") <= 30.0
 
 
+def test_one_sample_says_nothing() -> None:
+    store = SeriesStore(1e9)
+    scraped(store, "x", "node", 60.0, NOW_S - 12.0, until_s=NOW_S - 1.0)
+    assert measured(store, "x") == 0.0
+
+
 def test_a_job_that_has_ended_says_nothing() -> None:
     store = SeriesStore(1e9)
     scraped(store, "x", "node", 15.0, NOW_S - 1800.0)
