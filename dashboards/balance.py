@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Bars, Dashboard, Line, Panel, Query, Stat, choice, replica_variables
+from dashboards.panels import CLUSTER, Bars, Dashboard, Line, Panel, Query, Stat, choice, replica_variables
 
 _RATE: Final = "[$__rate_interval]"
-_NODE: Final = 'instance=~"$node"'
+_NODE: Final = f'{CLUSTER}, instance=~"$node"'
+_BY_NODE: Final = "by (cluster, instance)"
 
-_CPU_USE: Final = f'(1 - avg by (instance) (rate(node_cpu_seconds_total{{mode="idle", {_NODE}}}{_RATE})))'
-_MEMORY_TOTAL: Final = f"sum by (instance) (node_memory_MemTotal_bytes{{{_NODE}}})"
-_MEMORY_USE: Final = f"(1 - sum by (instance) (node_memory_MemAvailable_bytes{{{_NODE}}}) / {_MEMORY_TOTAL})"
+_CPU_USE: Final = f'(1 - avg {_BY_NODE} (rate(node_cpu_seconds_total{{mode="idle", {_NODE}}}{_RATE})))'
+_MEMORY_TOTAL: Final = f"sum {_BY_NODE} (node_memory_MemTotal_bytes{{{_NODE}}})"
+_MEMORY_USE: Final = f"(1 - sum {_BY_NODE} (node_memory_MemAvailable_bytes{{{_NODE}}}) / {_MEMORY_TOTAL})"
 _CORES: Final = f'count(rate(node_cpu_seconds_total{{mode="idle", {_NODE}}}{_RATE}))'
 _CORES_USED: Final = f'sum(rate(node_cpu_seconds_total{{mode!~"idle|iowait|steal", {_NODE}}}{_RATE}))'
 _MEMORY_USED: Final = f"sum(node_memory_MemTotal_bytes{{{_NODE}}} - node_memory_MemAvailable_bytes{{{_NODE}}})"
 
 # Releases of the exporter name the node `Hostname` or `hostname`.
-_GPU_NODE: Final = "Hostname, hostname"
-_GPU_LEGEND: Final = "{{Hostname}}{{hostname}}"
-_FREE: Final = "DCGM_FI_DEV_FB_FREE"
-_FREE_BESIDE_USERS: Final = f"({_FREE} * (DCGM_FI_DEV_FB_USED > bool 512))"
+_GPU_NODE: Final = "cluster, Hostname, hostname"
+_GPU_LEGEND: Final = "{{cluster}} {{Hostname}}{{hostname}}"
+
+
+def _dcgm(metric: str) -> str:
+    return f"DCGM_FI_DEV_{metric}{{{CLUSTER}}}"
+
+
+_FREE: Final = _dcgm("FB_FREE")
+_FREE_BESIDE_USERS: Final = f"({_FREE} * ({_dcgm('FB_USED')} > bool 512))"
 
 
 def _requested(resource: str, by: str = "") -> str:
@@ -106,7 +113,7 @@ _NODES: Final[list[Panel]] = [
         "Busiest nodes",
         "The ten nodes with the highest CPU use.",
         "percentunit",
-        [(f"topk(10, {_CPU_USE})", "{{instance}}")],
+        [(f"topk(10, {_CPU_USE})", "{{cluster}} {{instance}}")],
         width=12,
         low=0,
         high=1,
@@ -116,7 +123,7 @@ _NODES: Final[list[Panel]] = [
         "Idlest nodes",
         "The ten nodes with the lowest CPU use.",
         "percentunit",
-        [(f"bottomk(10, {_CPU_USE})", "{{instance}}")],
+        [(f"bottomk(10, {_CPU_USE})", "{{cluster}} {{instance}}")],
         width=12,
         low=0,
         high=1,
@@ -146,18 +153,18 @@ _REQUESTS: Final[list[Panel]] = [
         "CPU requested by node",
         "Cores requested on the node with the most, the mean, and on the node with the least, of nodes with Pods.",
         "none",
-        _spread(_requested("cpu", " by (node)")),
+        _spread(_requested("cpu", " by (cluster, node)")),
         low=0,
     ),
 ]
 
 _GPU: Final[list[Panel]] = [
-    Stat("GPUs", "Cards with series of the DCGM exporter.", "none", [("count(DCGM_FI_DEV_GPU_UTIL)", "GPUs")], width=6),
+    Stat("GPUs", "Cards with series of the DCGM exporter.", "none", [(f"count({_dcgm('GPU_UTIL')})", "GPUs")], width=6),
     Stat(
         "GPU in use",
         "Mean utilisation of all cards.",
         "percent",
-        [("avg(DCGM_FI_DEV_GPU_UTIL)", "used")],
+        [(f"avg({_dcgm('GPU_UTIL')})", "used")],
         width=6,
         low=0,
         high=100,
@@ -166,7 +173,7 @@ _GPU: Final[list[Panel]] = [
         "Idle GPUs",
         "Cards below 5 % utilisation.",
         "none",
-        [("count(DCGM_FI_DEV_GPU_UTIL < 5) or vector(0)", "GPUs")],
+        [(f"count({_dcgm('GPU_UTIL')} < 5) or vector(0)", "GPUs")],
         width=6,
     ),
     Stat(
@@ -182,7 +189,7 @@ _GPU: Final[list[Panel]] = [
         "GPU in use by node",
         "Mean utilisation of a node's cards. The pack gpu refuses nodes above 90 %.",
         "percent",
-        [(f"avg by ({_GPU_NODE}) (DCGM_FI_DEV_GPU_UTIL)", _GPU_LEGEND)],
+        [(f"avg by ({_GPU_NODE}) ({_dcgm('GPU_UTIL')})", _GPU_LEGEND)],
         low=0,
         high=100,
     ),
@@ -206,7 +213,7 @@ _GPU: Final[list[Panel]] = [
         "Hottest GPU by node",
         "The highest core temperature of a node's cards.",
         "celsius",
-        [(f"max by ({_GPU_NODE}) (DCGM_FI_DEV_GPU_TEMP)", _GPU_LEGEND)],
+        [(f"max by ({_GPU_NODE}) ({_dcgm('GPU_TEMP')})", _GPU_LEGEND)],
         width=12,
         low=0,
     ),
@@ -214,7 +221,7 @@ _GPU: Final[list[Panel]] = [
         "GPU power by node",
         "Power of all cards of a node together.",
         "watt",
-        [(f"sum by ({_GPU_NODE}) (DCGM_FI_DEV_POWER_USAGE)", _GPU_LEGEND)],
+        [(f"sum by ({_GPU_NODE}) ({_dcgm('POWER_USAGE')})", _GPU_LEGEND)],
         width=12,
         low=0,
     ),
@@ -224,6 +231,6 @@ DASHBOARD: Final = Dashboard(
     "vane-balance",
     "Vane / Cluster balance and GPU",
     "Is the load balanced over nodes and GPUs, and do requests match what is used?",
-    [*replica_variables(), choice("node", "Node", "label_values(node_uname_info, instance)")],
+    [*replica_variables(), choice("node", "Node", f"label_values(node_uname_info{{{CLUSTER}}}, instance)")],
     {"Now": _NOW, "Nodes": _NODES, "Requested and used": _REQUESTS, "GPU (DCGM exporter)": _GPU},
 )

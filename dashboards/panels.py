@@ -17,8 +17,13 @@ from grafana_foundation_sdk.models import dashboard as models
 
 DATASOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
-_VANE: Final = 'namespace=~"$namespace", job=~"$job", instance=~"$instance"'
-_REPLICA: Final = "namespace, job, instance"
+CLUSTER: Final = 'cluster=~"$cluster"'
+"""Where the series have no such label, as in a Prometheus of one cluster, "All" is what there is to choose."""
+
+_VANE: Final = f'{CLUSTER}, namespace=~"$namespace", job=~"$job", instance=~"$instance"'
+_OF_NAMESPACE: Final = f'{CLUSTER}, namespace=~"$namespace"'
+OF_JOB: Final = f'{_OF_NAMESPACE}, job=~"$job"'
+_REPLICA: Final = "cluster, namespace, job, instance"
 _TAG: Final = "vane"
 
 Query = tuple[str, str]
@@ -191,7 +196,8 @@ def replica_variables() -> Iterable[Builder[models.VariableModel]]:
     """Return the variables that `<vane>` stands for, each narrowed by those before it."""
     return (
         datasource_variable(),
-        choice("namespace", "Namespace", "label_values(vane_build_info, namespace)", of_all=".*"),
-        choice("job", "Job", 'label_values(vane_build_info{namespace=~"$namespace"}, job)'),
-        choice("instance", "Instance", 'label_values(vane_build_info{namespace=~"$namespace", job=~"$job"}, instance)'),
+        choice("cluster", "Cluster", "label_values(vane_build_info, cluster)", of_all=".*"),
+        choice("namespace", "Namespace", f"label_values(vane_build_info{{{CLUSTER}}}, namespace)", of_all=".*"),
+        choice("job", "Job", f"label_values(vane_build_info{{{_OF_NAMESPACE}}}, job)"),
+        choice("instance", "Instance", f"label_values(vane_build_info{{{OF_JOB}}}, instance)"),
     )

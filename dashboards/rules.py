@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Dashboard, Line, Panel, Stat, Timeline, choice, leading, or_none, replica_variables
+from dashboards.panels import (
+    OF_JOB,
+    Dashboard,
+    Line,
+    Panel,
+    Stat,
+    Timeline,
+    choice,
+    leading,
+    or_none,
+    replica_variables,
+)
 
 _RATE: Final = "[$__rate_interval]"
 _OURS: Final = '<vane>, rule=~"$rule"'
@@ -166,7 +177,7 @@ DASHBOARD: Final = Dashboard(
     "How do the rules affect placement?",
     [
         *replica_variables(),
-        choice("rule", "Rule", 'label_values(vane_rule_attempts_total{namespace=~"$namespace", job=~"$job"}, rule)'),
+        choice("rule", "Rule", f"label_values(vane_rule_attempts_total{{{OF_JOB}}}, rule)"),
     ],
     {"Now": _NOW, "Influence": _SAY, "Refusals": _REFUSALS, "Rules on trial": _TRIAL},
 )

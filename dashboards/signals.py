@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from dashboards.panels import Dashboard, Line, Panel, Stat, Timeline, choice, mean, or_none, replica_variables, slowest
+from dashboards.panels import (
+    OF_JOB,
+    Dashboard,
+    Line,
+    Panel,
+    Stat,
+    Timeline,
+    choice,
+    mean,
+    or_none,
+    replica_variables,
+    slowest,
+)
 
 _RATE: Final = "[$__rate_interval]"
 _OURS: Final = '<vane>, signal=~"$signal"'
@@ -193,7 +205,7 @@ DASHBOARD: Final = Dashboard(
     "How old are the samples, how many nodes do they cover, and what happened to the rest?",
     [
         *replica_variables(),
-        choice("signal", "Signal", 'label_values(vane_signal_state{namespace=~"$namespace", job=~"$job"}, signal)'),
+        choice("signal", "Signal", f"label_values(vane_signal_state{{{OF_JOB}}}, signal)"),
     ],
     {"Now": _NOW, "Problems": _PROBLEMS, "Age": _AGE, "Coverage": _COVERAGE, "Queries": _QUERIES},
 )

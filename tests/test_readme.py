@@ -79,6 +79,13 @@ def test_the_files_shown_can_be_read(tmp_path: Path) -> None:
         if "rules" in document:
             text = f"apiVersion: vane.dev/v1\nkind: Rules\n{block.text}"
             assert parse_rule_files({"README.yaml": text.encode()}, 1).rules
+        if "match" in document:
+            rule = {"name": "r", "signal": "s", "filter": {"max": 1}, **document}
+            whole = {"apiVersion": "vane.dev/v1", "kind": "Rules", "signals": {"s": {"expr": "up"}}, "rules": [rule]}
+            (read,) = parse_rule_files({"README.yaml": yaml.safe_dump(whole).encode()}, 1).rules
+            assert read.match.covers("shop-1", {"tier": "web"}, {"team": "web"})
+            assert not read.match.covers("shop-1", {"tier": "web", "batch": ""}, {"team": "web"})
+            assert not read.match.covers("shop-1", {"tier": "web"}, {"team": "web", "stage": "test"})
         if "tenants" in document:
             pack = CHECKOUT / "rules" / "node-utilisation.yaml"
             text = f"apiVersion: vane.dev/v1\nkind: Rules\n{block.text}"
@@ -89,7 +96,7 @@ def test_the_files_shown_can_be_read(tmp_path: Path) -> None:
             settings = load({"config": str(file)}, {})
             assert settings.scheduler.profiles or settings.prometheus.servers
     configurations = ["VaneConfiguration", "VaneConfiguration"]
-    assert kinds == ["['rules', 'signals']", "['tenants']", "['spec']", "Kustomization", *configurations]
+    assert kinds == ["['rules', 'signals']", "['match']", "['tenants']", "['spec']", "Kustomization", *configurations]
 
 
 def test_the_shortened_pack_is_the_pack() -> None:

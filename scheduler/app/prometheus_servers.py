@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scheduler.signals.asking.client import ClientSettings, PrometheusClient
     from scheduler.signals.asking.refresher import RefreshObserver
     from scheduler.signals.asking.servers import Servers
+    from scheduler.signals.format.promql_matchers import Matchers
 
 
 def check_addresses(settings: PrometheusSettings) -> None:
@@ -35,6 +36,12 @@ def features_of(settings: PrometheusSettings) -> dict[str, frozenset[str]]:
     """Return what each server has switched on, by its name; the one without a name is the empty text."""
     named = {server.name: server.features for server in settings.servers}
     return {name: frozenset(features) for name, features in {"": settings.features, **named}.items()}
+
+
+def matchers_of(settings: PrometheusSettings) -> dict[str, Matchers]:
+    """Return what every selector of every query gets, by server; those without matchers are left out."""
+    named = {server.name: server.matchers for server in settings.servers}
+    return {name: matchers for name, matchers in {"": settings.matchers, **named}.items() if matchers}
 
 
 def client_settings(server: ServerSettings, url: str) -> ClientSettings:
@@ -77,7 +84,7 @@ def make_servers(
     from scheduler.signals.asking.servers import Servers
 
     clients = make_clients(settings)
-    return Servers(clients, publish, observer) if clients else None
+    return Servers(clients, publish, observer, matchers=matchers_of(settings)) if clients else None
 
 
 def _addresses(settings: PrometheusSettings) -> Mapping[str, str]:

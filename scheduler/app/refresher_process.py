@@ -19,7 +19,7 @@ from prometheus_client import CollectorRegistry
 from scheduler import logs
 from scheduler.app.deciding_process import DecidingProcess
 from scheduler.app.observers import CountingRefresher
-from scheduler.app.prometheus_servers import features_of, make_servers, server_names
+from scheduler.app.prometheus_servers import features_of, make_servers, matchers_of, server_names
 from scheduler.app.wire import (
     Begin,
     FromRefresher,
@@ -72,6 +72,7 @@ class RefresherProcess:
             self._refused,
             servers=server_names(settings.prometheus),
             features=features_of(settings.prometheus),
+            matchers=matchers_of(settings.prometheus),
         )
         self._loader.resume(start.loader)
         self._server = PageServer(settings.serving, self._deciding, _ReviewsWhenAsked(start))

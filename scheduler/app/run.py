@@ -25,7 +25,7 @@ from scheduler.app.observers import (
     host_label,
 )
 from scheduler.app.profiles import build_profiles
-from scheduler.app.prometheus_servers import check_addresses, features_of, server_names
+from scheduler.app.prometheus_servers import check_addresses, features_of, matchers_of, server_names
 from scheduler.app.refresher_link import RefresherLink
 from scheduler.app.wire import Start
 from scheduler.child_process import ENDING
@@ -79,8 +79,8 @@ def run(settings: Settings) -> int:
     """
     profiles = build_profiles(settings)
     prometheus = settings.prometheus
-    names, features = server_names(prometheus), features_of(prometheus)
-    loader = RuleLoader(settings.rules, _ignore, _ignore, servers=names, features=features)
+    names, features, matchers = server_names(prometheus), features_of(prometheus), matchers_of(prometheus)
+    loader = RuleLoader(settings.rules, _ignore, _ignore, servers=names, features=features, matchers=matchers)
     rules = loader.load() if settings.rules else RuleSet()
     check_addresses(prometheus)
     identity = new_identity()

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from scheduler.cli.command_line import DEFAULT_RULES, OK, Parser, Surroundings, UsageError, keep_numpy_on_one_thread
+from scheduler.cli.command_line import (
+    DEFAULT_RULES,
+    OK,
+    Parser,
+    Surroundings,
+    UsageError,
+    add_options,
+    keep_numpy_on_one_thread,
+    settings_of,
+)
 
 
 def command(words: Sequence[str], around: Surroundings) -> int:
@@ -48,15 +57,20 @@ def _test(words: Sequence[str], around: Surroundings) -> int:
 def _export(words: Sequence[str], around: Surroundings) -> int:
     parser = Parser(
         prog="vane rules export",
-        usage="vane rules export --prometheus [PATH...]",
-        description="Write the signals as recording rules for Prometheus, with alerts for signals without series.",
+        usage="vane rules export --prometheus [PATH...] [FLAGS]",
+        description="Write the signals as recording rules for Prometheus, with alerts for signals without series. "
+        "Matchers of a server, from --config or as a flag, stand in each expression and on what it records.",
     )
     parser.add_argument("paths", nargs="*", metavar="PATH", help=f"file, or folder of *.yaml (default {DEFAULT_RULES})")
     parser.add_argument("--prometheus", action="store_true", required=True, help="required: the only form so far")
     parser.add_argument("--server", metavar="NAME", help="only signals of this Prometheus ('': the unnamed one)")
-    given = parser.read(words)
+    add_options(parser, lambda option: option.flag == "prometheus-matcher")
+    given = vars(parser.read(words))
+    paths, server, _ = given.pop("paths"), given.pop("server"), given.pop("prometheus")
 
+    from scheduler.app.prometheus_servers import matchers_of
     from scheduler.signals.export import export_rules
 
-    print(export_rules(given.paths or [DEFAULT_RULES], given.server), end="", file=around.out)
+    matchers = matchers_of(settings_of(given, around).prometheus)
+    print(export_rules(paths or [DEFAULT_RULES], server, matchers), end="", file=around.out)
     return OK

@@ -156,7 +156,7 @@ def record_of(
     top = _best(decision)
     names = snapshot.nodes.names
     diagnosis, signals = decision.diagnosis, snapshot.signals
-    rules = compiled_rules(snapshot).concerning(pod).rules
+    rules = compiled_rules(snapshot).concerning(pod, snapshot).rules
     return DecisionRecord(
         pod=pod.key,
         uid=pod.uid,

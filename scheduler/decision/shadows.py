@@ -80,7 +80,7 @@ def _would_refuse(
 
 @plugin_call("Score")
 def _would_score(_plugin: ScorePlugin, rules: CompiledRules, pod: PodInfo, snapshot: Snapshot) -> list[ScoreTerm]:
-    return rules.terms(rules.concerning(pod).would_score, pod, snapshot)
+    return rules.terms(rules.concerning(pod, snapshot).would_score, pod, snapshot)
 
 
 class _Instead:

@@ -112,6 +112,11 @@ class Catalog:
         found: T | None = self._by_namespace.get(kind, {}).get(namespace, {}).get(name)
         return found
 
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        """Return the labels of a Namespace, none where there is no such object."""
+        namespace = self.get(Namespace, name)
+        return {} if namespace is None else namespace.metadata.labels or {}
+
     def within(self, kind: type[T], namespace: str) -> Iterable[T]:
         """Return the objects of one namespace, in order of arrival."""
         return self._by_namespace.get(kind, {}).get(namespace, {}).values()

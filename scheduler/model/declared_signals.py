@@ -97,6 +97,7 @@ class Signal:
     say it.
     `smoothing_s` is the half-life of the weight of past samples, 0 without smoothing.
     `server` names the Prometheus to be asked, empty for the one without a name.
+    `node_label` is the one series label that names the node; empty: the known ones are tried in turn.
     """
 
     name: str
@@ -118,6 +119,7 @@ class Signal:
     lag: str = ""
     smoothing_s: float = 0.0
     server: str = ""
+    node_label: str = ""
     dialect: Dialect = Dialect.PROMETHEUS
     where: str = ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from scheduler.model.declared_signals import (
     FRESH_AGES,
@@ -20,6 +21,7 @@ from scheduler.model.declared_signals import (
     WorkloadKey,
     effect_scale,
 )
+from scheduler.model.labels import requirement_holds
 from scheduler.model.pods import PodInfo
 from scheduler.model.rule_words import (
     BuiltInKind,
@@ -32,6 +34,7 @@ from scheduler.model.rule_words import (
     ScoreMissing,
     Unit,
 )
+from scheduler.model.selectors import SelectorTerm
 
 __all__ = [
     "DEFAULT_MAX_SHARE",
@@ -66,21 +69,39 @@ __all__ = [
     "effect_scale",
 ]
 
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 MAX_WEIGHT = 100.0
 DEFAULT_MAX_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which Pods a rule concerns: namespaces (globs, any of them) and labels (all of them equal)."""
+    """Which Pods a rule concerns: namespaces (globs, any of them) and labels (all of them equal).
+
+    expressions, of_namespace
+        What the labels of the Pod, and those of its Namespace, must be like, as in label selectors of Kubernetes; all
+        of these hold.
+    """
 
     namespaces: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    expressions: tuple[SelectorTerm, ...] = ()
+    of_namespace: tuple[SelectorTerm, ...] = ()
 
-    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
+    @property
+    def is_for_all(self) -> bool:
+        return not (self.namespaces or self.labels or self.expressions or self.of_namespace)
+
+    def covers(
+        self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str] = NO_LABELS
+    ) -> bool:
         if self.namespaces and not any(fnmatch.fnmatchcase(namespace, glob) for glob in self.namespaces):
             return False
-        return all(labels.get(key) == value for key, value in self.labels.items())
+        if self.labels and not self.labels.items() <= labels.items():
+            return False
+        if self.expressions and not all(requirement_holds(one, labels) for one in self.expressions):
+            return False
+        return not self.of_namespace or all(requirement_holds(one, namespace_labels) for one in self.of_namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +226,6 @@ class Rule:
     def refuses(self) -> bool:
         """Whether it may refuse nodes."""
         return self.filter is not None or self.label_match is not None
-
-    def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether the rule concerns a Pod, be it that it acts or only watches."""
-        return self.match.covers(namespace, labels)
 
     @property
     def is_on_trial(self) -> bool:

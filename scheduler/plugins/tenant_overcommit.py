@@ -16,7 +16,7 @@ from scheduler.model.requests import Amounts
 from scheduler.model.rules import Tenant
 from scheduler.model.snapshot import Snapshot
 from scheduler.model.tenants import key_of
-from scheduler.model.workloads import Namespace
+from scheduler.plugins.shared.own_namespace import OWN_NAMESPACE
 from scheduler.rules.tenants import bounded_requests, held, most, tenant_of
 
 
@@ -70,7 +70,7 @@ class TenantOvercommit(PreFilterPlugin, FilterPlugin):
             EventInterest(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN),
             EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN),
             EventInterest(Resource.NODE, node, _node_changed),
-            EventInterest(Resource.NAMESPACE, Action.ADD | Action.UPDATE_OTHER | Action.DELETE, _own_namespace_changed),
+            OWN_NAMESPACE,
             EventInterest(Resource.SIGNALS, Action.REFRESHED, _a_verdict_changed),
             EventInterest(Resource.RULES, Action.REFRESHED, _a_verdict_changed),
         )
@@ -111,13 +111,6 @@ def _node_changed(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:
 
 def _published(node: Node) -> str | None:
     return (node.metadata.annotations or {}).get(ANNOTATION)
-
-
-def _own_namespace_changed(pod: PodInfo, event: ClusterEvent) -> QueueingHint:
-    versions = [one for one in (event.old, event.new) if isinstance(one, Namespace)]
-    is_own = any(one.metadata.name == pod.namespace for one in versions)
-    is_alike = len(versions) == 2 and (versions[0].metadata.labels or {}) == (versions[1].metadata.labels or {})
-    return QueueingHint.QUEUE if is_own and not is_alike else QueueingHint.SKIP
 
 
 def _a_verdict_changed(_pod: PodInfo, event: ClusterEvent) -> QueueingHint:

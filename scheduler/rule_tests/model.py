@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from scheduler.evaluator.values import Labels
 from scheduler.model.objects import Node
 from scheduler.model.pods import PodInfo
+from scheduler.model.workloads import Namespace
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,7 @@ class RuleTest:
     pods: tuple[PlacedPod, ...]
     series: tuple[InputSeries, ...]
     moments: tuple[RuleTestMoment, ...]
+    namespaces: tuple[Namespace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

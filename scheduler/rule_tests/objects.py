@@ -14,6 +14,8 @@ from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.objects import Node, Pod, decode_node, decode_pod
 from scheduler.model.pods import PodInfo
 from scheduler.model.quantity import parse_quantity
+from scheduler.model.structs import ObjectMeta
+from scheduler.model.workloads import Namespace
 from scheduler.rule_tests.model import PlacedPod
 from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.strict_yaml.nodes import YamlNode, YamlScalar
@@ -33,6 +35,7 @@ DEFAULT_NAME: Final = "pod"
 LONG_AGO_S: Final = -86_400.0
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 
 
 def read_node(item: YamlNode, scope: Scope) -> Node | None:
@@ -56,6 +59,18 @@ def read_node(item: YamlNode, scope: Scope) -> Node | None:
         "provider_id": read_text(fields.get("provider_id"), scope.inner("provider_id")) or "",
     }
     return None if name is None else _node(item, scope, name, given)
+
+
+def read_namespaces(node: YamlNode | None, scope: Scope) -> tuple[Namespace, ...]:
+    """Return Namespaces by their names, with their labels; the name is a label, as the API server adds it."""
+    found = []
+    mapping = read_mapping(node, scope, "Write `{shop: {team: web}}`, or drop the line")
+    for key, value in mapping.entries if mapping else ():
+        labels = _labels(value, scope.inner(clip(key.value)))
+        if read_text(key, scope) is not None and labels is not None:
+            labels = {_NAMESPACE_NAME: key.value, **labels}
+            found.append(Namespace(metadata=ObjectMeta(name=key.value, labels=labels)))
+    return tuple(found)
 
 
 def no_pod() -> PodInfo:

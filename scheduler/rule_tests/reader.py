@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from scheduler.errors import Problem
 from scheduler.model.objects import Node
 from scheduler.model.rules import RuleSet
+from scheduler.model.workloads import Namespace
 from scheduler.rule_tests.model import (
     InputSeries,
     NodeExpectation,
@@ -19,7 +20,7 @@ from scheduler.rule_tests.model import (
     RuleTestMoment,
 )
 from scheduler.rule_tests.notation import NotationError, parse_series, parse_values
-from scheduler.rule_tests.objects import no_pod, read_node, read_placed_pod, read_pod
+from scheduler.rule_tests.objects import no_pod, read_namespaces, read_node, read_placed_pod, read_pod
 from scheduler.signals.format.rule_files import API_VERSION
 from scheduler.strict_yaml.fields import Fields, Shape, read_document, read_fields, read_list, read_mapping
 from scheduler.strict_yaml.nodes import YamlNode, YamlScalar
@@ -32,7 +33,7 @@ MIN_INTERVAL_S: Final = 0.001
 LATEST_S: Final = 7 * 86_400.0
 
 FILE: Final = Shape(
-    fields=("apiVersion", "kind", "rule_files", "nodes", "pods", "tests"),
+    fields=("apiVersion", "kind", "rule_files", "nodes", "namespaces", "pods", "tests"),
     required=("apiVersion", "kind", "rule_files", "tests"),
 )
 TEST: Final = Shape(
@@ -57,7 +58,9 @@ def read_test_file(path: str, data: bytes) -> tuple[RuleTestFile | None, list[Pr
     scope = fields.scope
     rule_files = _texts(fields, "rule_files", "Write paths relative to this file, as `[../rules/gpu.yaml]`")
     shared = _Shared(
-        tuple(_each(fields, scope, "nodes", read_node)), tuple(_each(fields, scope, "pods", read_placed_pod))
+        tuple(_each(fields, scope, "nodes", read_node)),
+        tuple(_each(fields, scope, "pods", read_placed_pod)),
+        read_namespaces(fields.get("namespaces"), scope.inner("namespaces")),
     )
     tests: list[RuleTest] = []
     for number, item in enumerate(read_list(fields.get("tests"), scope.inner("tests"), "Write `- name: …`") or (), 1):
@@ -88,9 +91,10 @@ def check_rules(tests: Sequence[RuleTest], rules: RuleSet) -> list[Problem]:
 class _Shared:
     """What all tests of a file start from."""
 
-    def __init__(self, nodes: tuple[Node, ...], pods: tuple[PlacedPod, ...]) -> None:
+    def __init__(self, nodes: tuple[Node, ...], pods: tuple[PlacedPod, ...], namespaces: tuple[Namespace, ...]) -> None:
         self.nodes = nodes
         self.pods = pods
+        self.namespaces = namespaces
 
 
 class _TestReader:
@@ -120,7 +124,8 @@ class _TestReader:
         interval_s = self._interval_s(fields)
         series = self._series(fields, interval_s)
         moments = self._moments(fields)
-        return RuleTest(scope.where(item), name or "", self._nodes, pods, series, moments)
+        namespaces = self._shared.namespaces
+        return RuleTest(scope.where(item), name or "", self._nodes, pods, series, moments, namespaces)
 
     def _check_pods(self, fields: Fields, pods: Sequence[PlacedPod]) -> None:
         node = fields.at("pods")

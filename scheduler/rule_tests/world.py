@@ -77,6 +77,8 @@ class ClusterUnderTest:
         self._cache = Cache(indexes_for(()))
         for node in test.nodes:
             self._cache.set_node(node)
+        for namespace in test.namespaces:
+            self._cache.state.set_object(namespace)
         self._store = SignalStore(clock)
         self._resolver = self._identify()
         self._store.set_rules(rules)
@@ -143,7 +145,8 @@ class ClusterUnderTest:
 
 
 def _verdict(one: CompiledRule, pod: PodInfo, snapshot: Snapshot) -> RuleVerdict:
-    rule, is_concerned, is_open = one.rule, one.concerns(pod), one.reading.is_valve_open(pod, snapshot)
+    is_concerned = one.concerns(pod, snapshot.catalog.namespace_labels(pod.namespace))
+    rule, is_open = one.rule, one.reading.is_valve_open(pod, snapshot)
     refused = np.zeros(snapshot.nodes.n_rows, dtype=np.bool_)
     if is_concerned and rule.refuses and not is_open:
         for rejection in one.rejections(pod, snapshot):

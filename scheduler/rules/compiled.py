@@ -18,7 +18,7 @@ from scheduler.framework.profile import Profile
 from scheduler.framework.status import Rejection, ScoreTerm
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Rule, RuleSet
+from scheduler.model.rules import NO_LABELS, Rule, RuleSet
 from scheduler.model.snapshot import Snapshot
 from scheduler.rules.compiled_rule import CompiledRule
 from scheduler.rules.kinds import reading_of
@@ -78,26 +78,28 @@ class CompiledRules:
         filters = [rule.filter for rule in rule_set.rules if rule.filter is not None]
         self._soft_after_s = min((one.soft_after_s for one in filters if one.soft_after_s), default=math.inf)
         self._choosy = tuple(rule for rule in self.rules if not rule.is_for_all)
+        self._reads_namespaces = any(rule.match.of_namespace for rule in rule_set.rules)
         self._of_all: Concerned | None = None
         self._concerned = Memo()
         self._steady = Memo()
 
-    def concerning(self, pod: PodInfo) -> Concerned:
+    def concerning(self, pod: PodInfo, snapshot: Snapshot) -> Concerned:
         """Return the rules that concern the Pod."""
         if not self._choosy:
             if self._of_all is None:
-                self._of_all = self._sorted(pod)
+                self._of_all = self._sorted(pod, NO_LABELS)
             return self._of_all
-        ways = tuple([(rule.concerns(pod), rule.rule.acts_on(pod)) for rule in self._choosy])
-        return self._concerned.get(ways, (), lambda: self._sorted(pod))
+        labels = snapshot.catalog.namespace_labels(pod.namespace) if self._reads_namespaces else NO_LABELS
+        ways = tuple([(rule.concerns(pod, labels), rule.rule.acts_on(pod)) for rule in self._choosy])
+        return self._concerned.get(ways, (), lambda: self._sorted(pod, labels))
 
     def rejections(self, pod: PodInfo, snapshot: Snapshot) -> list[Rejection]:
         """Return what the rules that act on the Pod refuse, masks bool (n_rows,); steady rules first."""
-        return self._rejections(self.concerning(pod), True, pod, snapshot)
+        return self._rejections(self.concerning(pod, snapshot), True, pod, snapshot)
 
     def would_reject(self, pod: PodInfo, snapshot: Snapshot) -> list[Rejection]:
         """Return what the rules that only watch the Pod would refuse."""
-        return self._rejections(self.concerning(pod), False, pod, snapshot)
+        return self._rejections(self.concerning(pod, snapshot), False, pod, snapshot)
 
     def terms(self, rules: Sequence[CompiledRule], pod: PodInfo, snapshot: Snapshot) -> list[ScoreTerm]:
         """Return one term for each of some rules that concern the Pod."""
@@ -158,8 +160,8 @@ class CompiledRules:
 
         return self._steady.get("terms", (snapshot.signals.edition,), computed)
 
-    def _sorted(self, pod: PodInfo) -> Concerned:
-        concerned = tuple(rule for rule in self.rules if rule.concerns(pod))
+    def _sorted(self, pod: PodInfo, namespace_labels: Mapping[str, str]) -> Concerned:
+        concerned = tuple(rule for rule in self.rules if rule.concerns(pod, namespace_labels))
         acting = [one for one in concerned if one.rule.acts_on(pod)]
         watching = [one for one in concerned if not one.rule.acts_on(pod)]
         return Concerned(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ from scheduler.framework.status import Code, Rejection, ScoreTerm
 from scheduler.model.arrays import BoolArray, FloatArray
 from scheduler.model.memo import Memo
 from scheduler.model.pods import PodInfo
-from scheduler.model.rules import Rule, Signal
+from scheduler.model.rules import NO_LABELS, Rule, Signal
 from scheduler.model.snapshot import Snapshot
 from scheduler.rules.kinds import reading_of
 from scheduler.rules.score import on_curve, rule_scores, rule_weight
@@ -35,14 +35,13 @@ class CompiledRule:
         self.signal = signal
         self.reading = reading_of(rule, signal, kept)
         self.reason = f'node(s) rejected by rule "{rule.name}"'
-        is_unlimited = not rule.match.namespaces and not rule.match.labels
-        self.is_for_all = is_unlimited and rule.canary is None and not self.reading.is_choosy
+        self.is_for_all = rule.match.is_for_all and rule.canary is None and not self.reading.is_choosy
         self._kept, self._scores_of = kept, f"scores by {rule.name}"
         self._last = Memo(8)
 
-    def concerns(self, pod: PodInfo) -> bool:
+    def concerns(self, pod: PodInfo, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
         """Whether the rule concerns a Pod, whether it acts or watches: it matches, and gives something to look for."""
-        return self.rule.covers(pod.namespace, pod.labels) and self.reading.concerns(pod)
+        return self.rule.match.covers(pod.namespace, pod.labels, namespace_labels) and self.reading.concerns(pod)
 
     def is_soft(self, snapshot: Snapshot) -> bool:
         """Whether the Pod that the snapshot is for has waited so long that the rule refuses it no node."""

@@ -27,7 +27,8 @@ KIND: Final = "VaneConfiguration"
 
 _SCHEDULER: Final = "scheduler"
 _HEAD: Final = f"apiVersion: {API_VERSION} and kind: {KIND}"
-_FREE_NAMES: Final = (("prometheus", "headers"), ("clusters",))
+_FREE_IN_SERVERS: Final = ("headers", "matchers")
+_FREE_NAMES: Final = (*(("prometheus", name) for name in _FREE_IN_SERVERS), ("clusters",))
 """Where the user chooses the names of fields."""
 
 
@@ -113,7 +114,7 @@ def _check_spelling(source: Source) -> None:
 
 def _is_free_name(location: Location) -> bool:
     """Whether the user chooses the last name of a location."""
-    in_server = location[:2] == SERVERS and location[3:4] == ("headers",) and len(location) > 4
+    in_server = location[:2] == SERVERS and len(location) > 4 and location[3] in _FREE_IN_SERVERS
     return in_server or location[:-1] in _FREE_NAMES
 
 

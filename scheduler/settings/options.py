@@ -19,6 +19,7 @@ class OptionType(enum.Enum):
     PATHS = "paths"
     WORDS = "words"
     PAIRS = "pairs"
+    MATCHERS = "matchers"
     DURATION = "duration"
     NAMED_PATHS = "named paths"
 
@@ -40,7 +41,13 @@ class Option:
 
     @property
     def repeatable(self) -> bool:
-        return self.type in (OptionType.PATHS, OptionType.WORDS, OptionType.PAIRS, OptionType.NAMED_PATHS)
+        return self.type in (
+            OptionType.PATHS,
+            OptionType.WORDS,
+            OptionType.PAIRS,
+            OptionType.MATCHERS,
+            OptionType.NAMED_PATHS,
+        )
 
     @property
     def secret(self) -> bool:
@@ -113,6 +120,14 @@ OPTIONS: Final = (
         f"a list of {', '.join(Feature)}",
         "promql-experimental-functions",
         "FEATURE",
+    ),
+    Option(
+        "prometheus-matcher",
+        ("prometheus", "matchers"),
+        OptionType.MATCHERS,
+        "label names (not __name__), each once, with their values as text, none of them empty",
+        "cluster=prod",
+        "LABEL=VALUE",
     ),
     Option(
         "prometheus-max-series",

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StrictInt
 
 from scheduler.promql.nodes import Feature
-from scheduler.settings.values import AnyPath, DnsLabel, Group, Headers, HttpUrl, UserName
+from scheduler.settings.values import AnyPath, DnsLabel, Group, Headers, HttpUrl, Matchers, UserName
 from scheduler.strict_yaml.document import Location
 
 SERVERS: Final = ("prometheus", "servers")
@@ -59,6 +59,11 @@ class ServerSettings(Group):
         default=(),
         description="What the server has switched on with --enable-feature, as promql-experimental-functions; an"
         " expression that needs another one is a warning",
+    )
+    matchers: Matchers = Field(
+        default=(),
+        description="Label and value that every selector of every query gets, as cluster=prod where several clusters"
+        " share one Thanos or Mimir",
     )
     max_series: Annotated[StrictInt, Field(ge=1, le=10_000_000)] = Field(
         default=100_000, description="Maximum number of series in the answer to one query"

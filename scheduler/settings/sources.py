@@ -71,7 +71,8 @@ def from_environment(environ: Mapping[str, str]) -> Source:
         option = known.get(name)
         if option is not None and environ[name]:  # empty is unset: manifests write `value: ""`
             text = environ[name]
-            separator = "\n" if option.type is OptionType.PAIRS else os.pathsep
+            is_free_text = option.type in (OptionType.PAIRS, OptionType.MATCHERS)
+            separator = "\n" if is_free_text else os.pathsep
             parts = [part for part in text.split(separator) if part]
             source.set(option.path, parts if option.repeatable else _parse(option, text), name)
         elif option is None and name.startswith("VANE_") and name != CONFIG_VARIABLE:

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic.alias_generators import to_camel
 
+# It names the metric, which the expressions themselves say.
+_METRIC: Final = "__name__"
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"([!-~\x80-\xff]([\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -62,16 +64,11 @@ def _as_address(text: object) -> str:
 
 def _as_headers(value: object) -> object:
     """Take a mapping (file) or `name=value` texts (flag, environment)."""
-    if isinstance(value, Mapping):
-        pairs: list[tuple[Any, ...]] = list(value.items())
-    elif isinstance(value, list | tuple):
-        pairs = [item if isinstance(item, tuple) else tuple(str(item).split("=", 1)) for item in value]
-    else:
-        raise ValueError
+    pairs = _pairs_of(value)
     for pair in pairs:
-        if len(pair) != 2 or not _HEADER_NAME.fullmatch(str(pair[0])) or not _HEADER_VALUE.fullmatch(str(pair[1])):
+        if not _HEADER_NAME.fullmatch(str(pair[0])) or not _HEADER_VALUE.fullmatch(str(pair[1])):
             raise ValueError
-    return tuple(pairs)
+    return pairs
 
 
 def _as_seconds(value: object) -> float:
@@ -85,15 +82,35 @@ def _as_seconds(value: object) -> float:
 
 def _as_named_paths(value: object) -> object:
     """Take a mapping (file) or `NAME=FILE` texts (flag, environment); a name stands once."""
+    pairs = _pairs_of(value)
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError
+    return pairs
+
+
+def _as_matchers(value: object) -> object:
+    """Take a mapping (file) or `label=value` texts (flag, environment); a label stands once."""
+    pairs = _pairs_of(value)
+    for name, wanted in pairs:
+        if not (isinstance(name, str) and isinstance(wanted, str) and name and wanted and name != _METRIC):
+            raise ValueError
+        f"{name}{wanted}".encode()  # a UnicodeEncodeError is a ValueError
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError
+    return pairs
+
+
+def _pairs_of(value: object) -> tuple[tuple[Any, ...], ...]:
+    """Return the items of a mapping, or what `NAME=VALUE` texts say: pairs."""
     if isinstance(value, Mapping):
-        pairs: list[tuple[Any, ...]] = list(value.items())
-    elif isinstance(value, list | tuple):
-        pairs = [item if isinstance(item, tuple) else tuple(str(item).split("=", 1)) for item in value]
-    else:
-        raise ValueError
-    names = [pair[0] for pair in pairs]
-    if any(len(pair) != 2 for pair in pairs) or len(set(names)) != len(names):
-        raise ValueError
+        return tuple(value.items())
+    if not isinstance(value, list | tuple):
+        raise ValueError(value)
+    pairs: list[tuple[Any, ...]] = [
+        item if isinstance(item, tuple) else tuple(str(item).split("=", 1)) for item in value
+    ]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(value)
     return tuple(pairs)
 
 
@@ -106,6 +123,7 @@ AnyPath = Annotated[Path, BeforeValidator(_as_path)]
 HttpUrl = Annotated[str, BeforeValidator(_as_http_url)]
 Address = Annotated[str, BeforeValidator(_as_address)]
 Headers = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_as_headers)]
+Matchers = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_as_matchers)]
 # RFC 7617: a colon would end the user's name.
 UserName = Annotated[str, StringConstraints(pattern=r"^[^:\x00-\x1f\x7f]+$", max_length=253)]
 Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]

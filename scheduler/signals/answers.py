@@ -139,6 +139,6 @@ class SignalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def signature(signal: Signal) -> str:
     """Return a short hash of what is measured and how it is read, without how often and for how long."""
-    keys = (signal.by, signal.label, signal.workload, signal.pair)
+    keys = (signal.by, signal.label, signal.workload, signal.pair, signal.node_label)
     measured = (signal.expr, signal.server, signal.built_in, keys, signal.unit, signal.range, signal.reduce)
     return hashlib.blake2b(msgspec.msgpack.encode(measured), digest_size=8).hexdigest()

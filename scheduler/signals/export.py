@@ -2,19 +2,23 @@
 
 The text is YAML that `promtool check rules` takes. Prometheus then works out each expression once, for whoever reads
 it, and a signal whose `expr` is the recorded name costs it next to nothing.
+
+Matchers of a server stand in each expression, and as labels on what is recorded: so a recorded series is found by the
+matchers with which Vane asks for it, and those that several clusters record in one place stay apart.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from scheduler.errors import RuleFilesError
 from scheduler.model.rules import Dialect, FilterMissing, Rule, RuleSet, Signal, Unit, WeightSignal
 from scheduler.signals.files import read_rule_files
+from scheduler.signals.format.promql_matchers import NO_MATCHERS, Matchers, narrowed
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files
 from scheduler.signals.format.units import duration_text
 
@@ -45,21 +49,27 @@ class _Left:
     reason: str
 
 
-def export_rules(paths: Iterable[str | os.PathLike[str]], server: str | None = None) -> str:
+def export_rules(
+    paths: Iterable[str | os.PathLike[str]],
+    server: str | None = None,
+    matchers: Mapping[str, Matchers] = NO_MATCHERS,
+) -> str:
     """Return the rule file for the signals of all paths; with `server`, only for those that it is asked for.
+
+    `matchers` are what every selector gets, by the name of the server.
 
     Raises
     ------
     ConfigError
         A path cannot be read; RuleFilesError with every problem of the files.
     """
-    reading = lint_rule_files(read_rule_files(paths))
+    reading = lint_rule_files(read_rule_files(paths), matchers=matchers)
     if reading.problems:
         raise RuleFilesError(list(reading.problems))
-    return export_text(reading.rules, server)
+    return export_text(reading.rules, server, matchers)
 
 
-def export_text(rules: RuleSet, server: str | None = None) -> str:
+def export_text(rules: RuleSet, server: str | None = None, matchers: Mapping[str, Matchers] = NO_MATCHERS) -> str:
     recorded: list[Signal] = []
     left: list[_Left] = []
     for signal in rules.signals.values():
@@ -77,8 +87,10 @@ def export_text(rules: RuleSet, server: str | None = None) -> str:
     groups: dict[tuple[str, float], list[Signal]] = {}
     for signal in recorded:
         groups.setdefault((signal.server, signal.interval_s), []).append(signal)
-    parts += [_group(asked, interval_s, signals) for (asked, interval_s), signals in groups.items()]
-    alerts = [text for signal in recorded if (text := _alert(signal, rules.rules))]
+    parts += [
+        _group(asked, interval_s, signals, matchers.get(asked, ())) for (asked, interval_s), signals in groups.items()
+    ]
+    alerts = [text for signal in recorded if (text := _alert(signal, rules.rules, matchers.get(signal.server, ())))]
     if alerts:
         parts += ["  - name: vane-signals\n", "    rules:\n", *alerts]
     return "".join(parts)
@@ -94,7 +106,7 @@ def _why_not(signal: Signal, rules: RuleSet, server: str | None) -> str:
     return ""
 
 
-def _group(server: str, interval_s: float, signals: Sequence[Signal]) -> str:
+def _group(server: str, interval_s: float, signals: Sequence[Signal], matchers: Matchers) -> str:
     interval = duration_text(interval_s)
     lines = [f"  - name: vane-{f'{server}-' if server else ''}{interval}"]
     if server:
@@ -104,7 +116,8 @@ def _group(server: str, interval_s: float, signals: Sequence[Signal]) -> str:
         lines += [
             f"      # {_described(signal)}",
             f"      - record: {PREFIX}{signal.name}",
-            *_field("expr", signal.expr),
+            *_field("expr", narrowed(signal.expr, matchers)),
+            *_labels(matchers),
         ]
     return "\n".join([*lines, ""])
 
@@ -115,7 +128,13 @@ def _described(signal: Signal) -> str:
     return f"By {describe_by(signal)}{unit}{window}"
 
 
-def _alert(signal: Signal, rules: Sequence[Rule]) -> str:
+def _labels(matchers: Matchers) -> list[str]:
+    if not matchers:
+        return []
+    return ["        labels:", *(f"          {_quoted(name)}: {_quoted(value)}" for name, value in matchers)]
+
+
+def _alert(signal: Signal, rules: Sequence[Rule], matchers: Matchers) -> str:
     """Return an alert for a signal that rules look at; without series it stops all Pods, or nothing any more."""
     users = [rule for rule in rules if rule.signal == signal.name or _weighs_by(rule, signal)]
     if not users:
@@ -126,7 +145,7 @@ def _alert(signal: Signal, rules: Sequence[Rule]) -> str:
     text = f"Signal {signal.name} of Vane has no series: every node is {effect}."
     lines = [
         f"      - alert: {ALERT}",
-        f"        expr: absent({PREFIX}{signal.name})",
+        *_field("expr", narrowed(f"absent({PREFIX}{signal.name})", matchers)),
         f"        for: {duration_text(signal.max_age_s)}",
         "        labels:",
         f"          severity: {'critical' if stopped else 'warning'}",
@@ -149,5 +168,9 @@ def _field(name: str, expr: str) -> list[str]:
     """Return a field with PromQL: lines as a block, but in quotes where white space may belong to a text."""
     text = expr.strip()
     if "\n" not in text or "`" in text:
-        return [f"        {name}: {json.dumps(text, ensure_ascii=False)}"]
+        return [f"        {name}: {_quoted(text)}"]
     return [f"        {name}: |", *(f"          {line}".rstrip() for line in text.splitlines())]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from scheduler.errors import ConfigError, Problem, RuleFilesError
 from scheduler.model.rules import RuleSet
 from scheduler.signals.files import Fingerprint, fingerprint, read_rule_files
+from scheduler.signals.format.promql_matchers import NO_MATCHERS, Matchers
 from scheduler.signals.format.query import NO_FEATURES, Features
 from scheduler.signals.format.rule_files import lint_rule_files
 
@@ -42,6 +43,8 @@ class RuleLoader:
         The names that a signal's `server` may have; None where they are not known.
     features
         What each server has switched on, by its name.
+    matchers
+        What every selector gets, by the name of the server.
     """
 
     def __init__(
@@ -52,12 +55,14 @@ class RuleLoader:
         clock: Callable[[], float] = time.monotonic,
         servers: Set[str] | None = None,
         features: Features = NO_FEATURES,
+        matchers: Mapping[str, Matchers] = NO_MATCHERS,
     ) -> None:
         self._paths: Sequence[str | os.PathLike[str]] = list(paths)
         self._on_load = on_load
         self._on_error = on_error
         self._clock = clock
         self._servers = servers
+        self._matchers = matchers
         self._features = features
         self._warnings: tuple[Problem, ...] = ()
         self._generation = 0
@@ -84,7 +89,7 @@ class RuleLoader:
         # Taken before reading: what is written meanwhile counts as a change.
         self._loaded = self._last_look = fingerprint(self._paths)
         files = read_rule_files(self._paths)
-        result = lint_rule_files(files, self._generation + 1, self._servers, self._features)
+        result = lint_rule_files(files, self._generation + 1, self._servers, self._features, self._matchers)
         if result.problems:
             raise RuleFilesError(list(result.problems))
         self._generation, self._warnings = result.rules.generation, result.warnings

@@ -5,20 +5,36 @@ from __future__ import annotations
 import re
 from typing import Final
 
+
+def spellings(name: str) -> tuple[str, ...]:
+    """Return how Prometheus may write a name with dots, as OpenTelemetry has them: with `_`, as it is, or escaped.
+
+    Source: Prometheus' documentation, escaping schemes (`underscores`, `allow-utf-8`, `dots`, `values`).
+    """
+    doubled = name.replace("_", "__")
+    return (name.replace(".", "_"), name, doubled.replace(".", "_dot_"), f"U__{doubled.replace('.', '_2e_')}")
+
+
+INSTANCE: Final = "instance"
+"""What was scraped: a node's name or address, maybe with scheme, port and path."""
+
 NODE_LABELS: Final = (
     "node",
     "node_name",
     "nodename",
-    "k8s_node_name",
+    *spellings("k8s.node.name"),
     "kubernetes_node",
     "exported_node",
     "Hostname",
     "hostname",
     "kubernetes_io_hostname",
+    INSTANCE,
+    # Often the machine that a series speaks of, but to some exporters another one, with which they talk.
+    "host",
+    *spellings("host.name"),
+    "internal_ip",
 )
-"""Tried in this order, the value as it stands; `instance` comes after them."""
-
-INSTANCE: Final = "instance"
+"""What may name a node, tried in this order; the value as it stands, but for that of `instance`."""
 
 CARD_LABELS: Final = (
     "UUID",

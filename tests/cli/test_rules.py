@@ -65,3 +65,17 @@ def test_wrong_usage_of_rules(vane: Cli, words: list[str]) -> None:
 def test_help_of_rules(vane: Cli, words: list[str]) -> None:
     assert vane(*words) == 0
     assert vane.out.startswith("usage: vane rules")
+
+
+def test_rules_export_takes_the_matchers_of_the_configuration_or_a_flag(vane: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "rules.yaml").write_text(RULES)
+    words = ("rules", "export", "--prometheus", str(tmp_path / "rules"))
+    assert vane(*words, "--prometheus-matcher", "cluster=prod") == 0
+    assert 'expr: "node_load1{cluster=\\"prod\\"}"' in vane.out
+    config = tmp_path / "vane.yaml"
+    config.write_text("apiVersion: vane.dev/v1\nkind: VaneConfiguration\nprometheus: {matchers: {cluster: edge}}\n")
+    assert vane(*words, "--config", str(config)) == 0
+    assert 'expr: "node_load1{cluster=\\"edge\\"}"\n        labels:\n          "cluster": "edge"\n' in vane.out
+    assert vane(*words, "--prometheus-matcher", "cluster") == 1
+    assert vane.err.startswith("--prometheus-matcher: must be label names")

@@ -27,7 +27,7 @@ UNITS = {
 FILES = sorted(dashboards())
 EXPORTERS = ("node_", "DCGM_")
 OURS = ("vane_", "scheduler_", "rest_client_", "leader_election_")
-TARGET = {"namespace", "job", "instance"}
+TARGET = {"cluster", "namespace", "job", "instance"}
 SELECTOR = re.compile(r"([a-zA-Z_:][\w:]*)\{([^}]*)\}")
 
 
@@ -71,12 +71,13 @@ def test_there_is_one_data_source_and_everything_asks_it(dashboard: Json) -> Non
 
 def test_job_and_instance_can_be_chosen(dashboard: Json) -> None:
     labels = {variable["name"]: variable["label"] for variable in variables(dashboard)}
+    assert labels["cluster"] == "Cluster"
     assert labels["job"] == "Job"
     assert labels["instance"] == "Instance"
     for variable in variables(dashboard):
         assert variable["multi"], variable["name"]
         assert variable["includeAll"], variable["name"]
-        assert variable["allValue"] == (".*" if variable["name"] == "namespace" else ".+")
+        assert variable["allValue"] == (".*" if variable["name"] in ("cluster", "namespace") else ".+")
         assert variable["refresh"] == 2, "when the time range changes"
         assert LABEL_VALUES.fullmatch(variable["query"]), variable["query"]
 
@@ -115,6 +116,7 @@ def test_every_query_is_promql_over_the_chosen_replicas(asked: tuple[str, str, s
     assert not parse(filled(expr)).needs
     windows = re.findall(r"\[([^\]]+)\]", expr)
     assert set(windows) <= {"$__rate_interval"}
+    assert all('cluster=~"$cluster"' in matchers for _, matchers in SELECTOR.findall(expr))
     for metric, matchers in SELECTOR.findall(expr):
         if not metric.startswith(EXPORTERS):
             assert 'job=~"$job", instance=~"$instance"' in matchers, metric

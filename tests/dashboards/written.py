@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 FOLDER = Path(__file__).parents[2] / "dashboards"
@@ -46,12 +48,12 @@ def variables(dashboard: Json) -> list[Json]:
     return [variable for variable in dashboard["templating"]["list"] if variable["type"] == "query"]
 
 
-def filled(expr: str, rate_interval: str = "5m") -> str:
-    """Return PromQL with "All" put in for each variable, as every dashboard opens."""
-    everything = {
+def filled(expr: str, rate_interval: str = "5m", chosen: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return PromQL with "All" put in for each variable, as every dashboard opens, but where a value is chosen."""
+    everything: dict[str, str] = {
         variable["name"]: variable["allValue"] for one in dashboards().values() for variable in variables(one)
     }
     expr = expr.replace("$__rate_interval", rate_interval)
-    for name, pattern in everything.items():
+    for name, pattern in {**everything, **chosen}.items():
         expr = re.sub(rf"\${name}\b", pattern, expr)
     return expr

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.packs.dcgm import dcgm_labels
 from tests.packs.recording import Recording, Values
 
 DATA = Path(__file__).parent / "data"
@@ -76,8 +77,8 @@ REQUESTED_CORES = {"node-1": 2.6, "node-2": 3.4, "node-3": 2.4, "node-4": 3.2, "
 # Node, the label that names it, and its cards: utilisation in percent, framebuffer used and free in MiB.
 GPUS = (
     ("node-1", "Hostname", ((0, 4, 81_033), (0, 4, 81_033))),
-    ("node-2", "Hostname", ((91, 60_000, 21_037), (91, 60_000, 21_037))),
-    ("node-3", "Hostname", ((100, 40_000, 41_037), (0, 4, 81_033), (0, 4, 81_033), (0, 4, 81_033))),
+    ("node-2", "node", ((91, 60_000, 21_037), (91, 60_000, 21_037))),
+    ("node-3", "instance", ((100, 40_000, 41_037), (0, 4, 81_033), (0, 4, 81_033), (0, 4, 81_033))),
     ("node-4", "hostname", ((90, 80_537, 500), (90, 80_537, 500))),
     ("node-5", "hostname", ((0, 1, 22_563),)),
 )
@@ -100,7 +101,7 @@ BLANK = 9_223_372_036_854_775_794.0
 """What DCGM shows where a card does not answer."""
 GPU_DEGREES = (
     ("node-1", "Hostname", (62.5, 55.0)),
-    ("node-2", "Hostname", (70.0, 86.0)),
+    ("node-2", "node", (70.0, 86.0)),
     ("node-3", "Hostname", (BLANK,)),
     ("node-4", "hostname", (40.0,)),
 )
@@ -265,7 +266,10 @@ def batch_on_slack() -> Recording:
 
 
 def gpu() -> Recording:
-    """dcgm-exporter's default counters, two minutes; releases up to 4.5 say `Hostname`, later ones `hostname`."""
+    """dcgm-exporter's default counters, two minutes; releases up to 4.5 say `Hostname`, later ones `hostname`.
+
+    Where either is the name of the exporter's Pod, a label `node` or the address names the node.
+    """
     recording = Recording(length_s=120)
     for node, label, cards in GPUS:
         for i, (utilisation, used_mib, free_mib) in enumerate(cards):
@@ -280,22 +284,6 @@ def gpu() -> Recording:
             recording.gauge("DCGM_FI_DEV_FB_USED", labels, used_mib)
             recording.gauge("DCGM_FI_DEV_FB_FREE", labels, free_mib)
     return recording
-
-
-def dcgm_labels(node: str, label: str, card: int) -> dict[str, str]:
-    return {
-        "DCGM_FI_DRIVER_VERSION": "580.105.08",
-        label: node,
-        "UUID": f"GPU-{node}-{card}",
-        "container": "nvidia-dcgm-exporter",
-        "device": f"nvidia{card}",
-        "gpu": str(card),
-        "job": "nvidia-dcgm-exporter",
-        "modelName": "NVIDIA H100 80GB HBM3",
-        "namespace": "gpu-operator",
-        "pci_bus_id": f"00000000:{0x19 + card:02X}:00.0",
-        "pod": f"dcgm-{node}",
-    }
 
 
 def energy() -> Recording:

@@ -26,6 +26,7 @@ tests:
         pod: {namespace: shop, labels: {app: web}, requests: {memory: 1Gi}, uid: u-1}
         expect:
           - {rule: hot, weight: 2, concerns: false, nodes: {a: {refused: true, score: 1.5, missing: false, value: 3}}}
+namespaces: {shop: {team: web}, bank: {team: "1"}}
 """
 
 

@@ -278,3 +278,25 @@ def test_programs_and_folders_are_gone_after_a_run(folder: Folder, programs: Pat
 
 def _children() -> set[str]:
     return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def test_rules_for_namespaces_with_certain_labels(tmp_path: Path) -> None:
+    match = "{namespaceSelector: {matchExpressions: [{key: team, operator: NotIn, values: [bank]}]}}"
+    (tmp_path / "rules.yaml").write_text(RULES.replace("{namespaces: [shop]}", match))
+    (tmp_path / "tests.yaml").write_text(
+        """apiVersion: vane.dev/v1
+kind: RuleTests
+rule_files: [rules.yaml]
+nodes: [a]
+namespaces: {money: {team: bank}, shop: {team: web}}
+tests:
+  - name: by namespace
+    input_series: [{series: 'use{node="a"}', values: 0.5x9}]
+    moments:
+      - {at: 1m, pod: {namespace: money}, expect: [{rule: hot, concerns: false}, {rule: measured, concerns: true}]}
+      - {at: 1m, pod: {namespace: shop}, expect: [{rule: hot, concerns: true}]}
+      - {at: 1m, pod: {namespace: unknown}, expect: [{rule: hot, concerns: true}]}
+"""
+    )
+    out = io.StringIO()
+    assert run_test_files([tmp_path / "tests.yaml"], EmbeddedServer(), out) == 0, out.getvalue()

@@ -9,14 +9,19 @@ import numpy as np
 
 from scheduler.model.memo import Memo
 from scheduler.model.rules import Canary, Curve, Match, Mode, Rule, RuleFilter, RuleScore, RuleSet, Signal, Tenant
+from scheduler.model.selectors import SelectorTerm
 from scheduler.model.signals import SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.structs import ObjectMeta
+from scheduler.model.workloads import Namespace
 from scheduler.rules.compiled import compile_rules, compiled_rules
 from scheduler.rules.compiled_rule import CompiledRule
 from tests.builders import cluster_of, make_node, make_pod
 
 LOAD = Signal("load", "up")
 HOT = Rule("hot", "load", filter=RuleFilter(max=0.8), score=RuleScore(Curve((0.0, 1.0), (100.0, 0.0))))
+
+NOWHERE = Snapshot(cluster_of([]), SignalTable(), 0.0)
 
 
 def table(values: list[float], tripped: list[bool], rules: RuleSet) -> SignalTable:
@@ -39,18 +44,52 @@ def test_pods_that_rules_concern_alike_share_one_list() -> None:
     rules = (HOT, replace(HOT, name="shops", match=Match(("shop",))), replace(HOT, name="tried", canary=Canary(0.0)))
     compiled = compile_rules(RuleSet({"load": LOAD}, rules), Memo())
 
-    here, there = (compiled.concerning(make_pod(namespace=name)) for name in ("shop", "else"))
+    here, there = (compiled.concerning(make_pod(namespace=name), NOWHERE) for name in ("shop", "else"))
 
-    assert compiled.concerning(make_pod("other", namespace="shop")) is here
+    assert compiled.concerning(make_pod("other", namespace="shop"), NOWHERE) is here
     assert (names(here.rules), names(there.rules)) == (["hot", "shops", "tried"], ["hot", "tried"])
     assert (names(here.refusing), names(here.would_refuse)) == (["hot", "shops"], ["tried"])
+
+
+def of_namespace(**labels: str) -> Match:
+    return Match(of_namespace=tuple(SelectorTerm(key, "In", (value,)) for key, value in labels.items()))
+
+
+def test_rules_follow_the_labels_of_the_namespace_as_they_are_now() -> None:
+    rules = (
+        replace(HOT, name="web", match=of_namespace(team="web")),
+        replace(HOT, name="db", match=of_namespace(team="db")),
+    )
+    compiled, state, pod = (
+        compile_rules(RuleSet({"load": LOAD}, rules), Memo()),
+        cluster_of([]),
+        make_pod(namespace="shop"),
+    )
+
+    def concerned() -> list[str]:
+        return names(compiled.concerning(pod, Snapshot(state, SignalTable(), 0.0)).rules)
+
+    assert concerned() == [], "nobody knows the namespace yet"
+    for team, expected in (("web", ["web"]), ("db", ["db"]), ("", [])):
+        state.set_object(Namespace(metadata=ObjectMeta(name="shop", labels={"team": team})))
+        assert concerned() == expected
+    state.remove_object(Namespace, "", "shop")
+    assert concerned() == []
+
+
+def test_a_rule_that_is_not_for_all_is_known_as_such() -> None:
+    for match in (Match(("shop",)), Match((), {"a": "b"}), Match(expressions=(SelectorTerm("a", "Exists", ()),))):
+        assert not match.is_for_all
+        assert not CompiledRule(replace(HOT, match=match), LOAD, Memo()).is_for_all
+    assert not of_namespace(a="b").is_for_all
+    assert CompiledRule(HOT, LOAD, Memo()).is_for_all
 
 
 def test_bounds_of_tenants_are_compiled_but_concern_no_pod() -> None:
     bound = Rule("load of shops", "load", filter=RuleFilter(max=0.5))
     compiled = compile_rules(RuleSet({"load": LOAD}, (HOT,), tenants=(Tenant("shops", bounds=(bound,)),)), Memo())
 
-    assert names(compiled.concerning(make_pod()).rules) == ["hot"]
+    assert names(compiled.concerning(make_pod(), NOWHERE).rules) == ["hot"]
     assert compiled.by_name["load of shops"].rule is bound
 
 
@@ -62,7 +101,7 @@ def test_each_edition_is_read_anew() -> None:
         snapshot = Snapshot(state, signals, 0.0)
         compiled = compiled_rules(snapshot)
         (rejection,) = compiled.rejections(pod, snapshot)
-        (term,) = compiled.terms(compiled.concerning(pod).scoring, pod, snapshot)
+        (term,) = compiled.terms(compiled.concerning(pod, snapshot).scoring, pod, snapshot)
         assert rejection.mask.tolist() == refused
         np.testing.assert_allclose(term.values, scores)
 

@@ -60,6 +60,7 @@ def test_every_field_can_be_set_from_every_source(
         "prometheus-ca-file": "/c",
         "prometheus-header": "X-Scope-OrgID=a=b",
         "prometheus-feature": "promql-duration-expr",
+        "prometheus-matcher": "cluster=prod",
         "prometheus-max-series": "7",
         "prometheus-max-bytes": "2048",
         "scheduler-name": "other",
@@ -92,7 +93,8 @@ leaderElection:
    resourceName: vane-2, resourceNamespace: vane}}
 prometheus:
   {{url: "https://p:9090", flavor: thanos, {written}, certFile: /cc, keyFile: /ck, caFile: /c,
-   headers: {{X-Scope-OrgID: a=b}}, features: [promql-duration-expr], maxSeries: 7, maxBytes: 2048}}
+   headers: {{X-Scope-OrgID: a=b}}, features: [promql-duration-expr], matchers: {{cluster: prod}},
+   maxSeries: 7, maxBytes: 2048}}
 serving:
   {{securePort: 8443, bindAddress: 0.0.0.0, tlsCertFile: /crt, tlsPrivateKeyFile: /key, unauthenticatedMetrics: true}}
 logging: {{format: json, verbosity: 5}}
@@ -205,7 +207,8 @@ def test_all_problems_of_all_sources_come_at_once(tmp_path: Path) -> None:
         "VANE_PROMETHEUS_URL: no such variable. Write VANE_PROMETHEUS, or drop it",
         f"{config}:4:12: rules[1]: must be a list of paths, got 7. Write for example /etc/vane/rules",
         f"{config}:5:14: prometheus: unknown field, got 'tokenfile' (did you mean \"tokenFile\"?). Write one of: url,"
-        " flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, features, maxSeries, maxBytes,"
+        " flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, features, matchers, maxSeries,"
+        " maxBytes,"
         " servers",
         "--secure-port: must be a whole number from 0 to 65535, got -1. Write for example 10259",
         f"{config}:8:10: logging: must be a mapping, got 3. Write fields: format, verbosity",

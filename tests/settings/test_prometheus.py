@@ -22,6 +22,7 @@ prometheus:
     keyFile: tls/client.key
     caFile: ca.crt
     headers: {X-Scope-OrgID: shop, under_score: x}
+    matchers: {cluster: prod, k8s_region: "9", "k8s.zone": é}
     maxSeries: 10
     maxBytes: 4096
   - {name: logs, url: "http://victoria:8428", flavor: victoriametrics, tokenFile: token}
@@ -39,6 +40,8 @@ def test_servers_by_name_have_all_fields_of_the_one_without(tmp_path: Path) -> N
     assert (far.ca_file, logs.token_file) == (tmp_path / "ca.crt", tmp_path / "token")
     assert far.headers == (("X-Scope-OrgID", "shop"), ("under_score", "x"))
     assert (far.max_series, far.max_bytes, logs.max_series) == (10, 4096, servers[""].max_series)
+    assert far.matchers == (("cluster", "prod"), ("k8s_region", "9"), ("k8s.zone", "é"))
+    assert logs.matchers == ()
     assert "shop" not in repr(prometheus), "a header may be a password"
 
 
@@ -98,9 +101,25 @@ def test_what_does_not_go_together_is_refused(flags: dict[str, FlagValue], expec
     assert message(flags) == expected
 
 
+MATCHERS = "must be label names (not __name__), each once, with their values as text, none of them empty"
+AS_MATCHERS = " Write for example cluster=prod"
+
+
+@pytest.mark.parametrize(
+    "given", [["cluster"], ["cluster="], ["=prod"], ["__name__=up"], ["a=b", "a=c"], ["cluster=\udcff"]]
+)
+def test_matchers_are_label_names_with_values(given: list[str]) -> None:
+    assert message({"prometheus-matcher": given}) == f"--prometheus-matcher: {MATCHERS}, got {given!r}.{AS_MATCHERS}"
+
+
+def test_matchers_come_from_flags_and_variables_too() -> None:
+    assert load({"prometheus-matcher": ["a=b=c", "d e=f"]}, {}).prometheus.matchers == (("a", "b=c"), ("d e", "f"))
+    assert load({}, {"VANE_PROMETHEUS_MATCHER": "a=b:c\nd=e"}).prometheus.matchers == (("a", "b:c"), ("d", "e"))
+
+
 OF_A_SERVER = (
     " Write one of: url, flavor, tokenFile, username, passwordFile, certFile, keyFile, caFile, headers, features,"
-    " maxSeries, maxBytes, name"
+    " matchers, maxSeries, maxBytes, name"
 )
 
 
@@ -157,6 +176,16 @@ OF_A_SERVER = (
             id="headers",
         ),
         pytest.param(
+            "[{name: a, url: 'http://a', matchers: {cluster: 1}}]",
+            "{config}:3:61: prometheus.servers[0].matchers: " + MATCHERS + ", got {{'cluster': 1}}." + AS_MATCHERS,
+            id="a number as a value",
+        ),
+        pytest.param(
+            "[{name: a, url: 'http://a', matchers: [cluster]}]",
+            "{config}:3:61: prometheus.servers[0].matchers: " + MATCHERS + ", got ['cluster']." + AS_MATCHERS,
+            id="a list",
+        ),
+        pytest.param(
             "{a: 'http://a'}",
             "{config}:3:23: prometheus.servers: must be a list of servers, got {{'a': 'http://a'}}."
             " Write each as `- name: ...` and its fields",
@@ -165,7 +194,8 @@ OF_A_SERVER = (
         pytest.param(
             "[a]",
             "{config}:3:24: prometheus.servers[0]: must be a mapping, got 'a'. Write fields: url, flavor, tokenFile,"
-            " username, passwordFile, certFile, keyFile, caFile, headers, features, maxSeries, maxBytes, name",
+            " username, passwordFile, certFile, keyFile, caFile, headers, features, matchers, maxSeries,"
+            " maxBytes, name",
             id="a word",
         ),
     ],

@@ -177,3 +177,55 @@ def test_mistakes_are_told_as_ever(tmp_path: Path) -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+def test_matchers_stand_in_each_expression_and_on_what_it_records(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(FILE)
+    matchers = {"": (("cluster", "prod"), ("k8s.region", 'e"u'))}
+    path = tmp_path / "exported.yml"
+    path.write_text(export_rules([tmp_path / "rules.yaml"], matchers=matchers))
+    outcome = promtool(programs, "check", "rules", "--lint=all", "--lint-fatal", path)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    rules = [rule for group in yaml.safe_load(path.read_text())["groups"] for rule in group["rules"]]
+    recorded = {rule["record"]: rule for rule in rules if "record" in rule}
+    assert recorded["vane:idle"] == {
+        "record": "vane:idle",
+        "expr": 'max by (node) (idle{cluster="prod", "k8s.region"="e\\"u"})',
+        "labels": {"cluster": "prod", "k8s.region": 'e"u'},
+    }
+    assert recorded["vane:far"]["expr"] == "max by (node) (rate(far[2m]))", "another server, without matchers"
+    assert "labels" not in recorded["vane:far"]
+    alerts = {rule["labels"]["signal"]: rule["expr"] for rule in rules if "alert" in rule}
+    assert alerts["use"] == 'absent(vane:use{cluster="prod", "k8s.region"="e\\"u"})'
+    assert alerts["far"] == "absent(vane:far)"
+
+
+def test_two_clusters_record_beside_each_other(programs: Path, tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text(FILE)
+    for name in ("prod", "edge"):
+        text = export_rules([tmp_path / "rules.yaml"], matchers={"": (("cluster", name),)})
+        (tmp_path / f"{name}.yml").write_text(text)
+    series = [
+        {"series": f'{metric}{{node="a", cluster="{name}"}}', "values": f"{value}x20"}
+        for name, size in (("prod", 10), ("edge", 100))
+        for metric, value in (("size", size), ("used", 4))
+    ]
+    samples = [
+        {"labels": f'vane:free{{node="a", cluster="{name}"}}', "value": value}
+        for name, value in (("prod", 6), ("edge", 96))
+    ]
+    test = {
+        "rule_files": ["prod.yml", "edge.yml"],
+        "evaluation_interval": "15s",
+        "tests": [
+            {
+                "interval": "15s",
+                "input_series": series,
+                "promql_expr_test": [{"expr": "vane:free", "eval_time": "1m", "exp_samples": samples}],
+            }
+        ],
+    }
+    file = tmp_path / "test.yml"
+    file.write_text(yaml.safe_dump(test))
+    outcome = promtool(programs, "test", "rules", file)
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr

@@ -12,13 +12,15 @@ from scheduler.app.check.live_check import check_live
 from scheduler.app.check.report import notes_of, report_lines
 from scheduler.app.check.rule_files import How, check, run_check
 from scheduler.app.profiles import build_profiles
-from scheduler.app.prometheus_servers import features_of, make_clients, server_names
+from scheduler.app.prometheus_servers import features_of, make_clients, matchers_of, server_names
 from scheduler.cluster.cache import Cache
 from scheduler.errors import ConfigError, VaneError
 from scheduler.kube.config import load_connection
 from scheduler.kube.transport import Transport
 from scheduler.rules.compiled import indexes_for
+from scheduler.settings.prometheus import ServerSettings
 from scheduler.settings.settings import Settings
+from scheduler.signals.format.promql_matchers import selector_text
 
 OK: Final = 0
 FAILED: Final = 1
@@ -51,7 +53,8 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
         return run_check(files, out, how, profile.fixed_weight, features)
     if not clients:
         raise ConfigError("vane check: no Prometheus is configured. Write --prometheus URL")
-    checked = check(files, profile.fixed_weight, server_names(servers), features)
+    matchers = matchers_of(servers)
+    checked = check(files, profile.fixed_weight, server_names(servers), features, matchers)
     if how.output is Output.TEXT:
         print("\n".join(checked.lines(how.width)), file=out)
     elif checked.problems:
@@ -59,11 +62,11 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
     if checked.problems:
         return FAILED
     found = _cluster(settings)
-    report = check_live(checked.rules, clients, found.cache, profile.fixed_weight)
+    report = check_live(checked.rules, clients, found.cache, profile.fixed_weight, matchers=matchers)
     notes = [replace(note, problem=checked.located([note.problem])[0]) for note in notes_of(report)]
     if how.output is Output.TEXT:
-        addresses = [f"{name or 'Prometheus'} at {one.url}" for name, one in settings.prometheus.by_name().items()]
-        print(f"\nAsked: {', '.join(addresses)}. {found.words}\n", file=out)
+        asked = ", ".join(_asked_text(name, one) for name, one in settings.prometheus.by_name().items())
+        print(f"\nAsked: {asked}. {found.words}\n", file=out)
         print("\n".join(report_lines(report, notes, how.width)), file=out)
     else:
         findings = [*checked.findings, *notes]
@@ -73,6 +76,11 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
         client.close()
     has_warnings = bool(checked.warnings or notes)
     return FAILED if report.unanswered or (how.is_strict and has_warnings) else OK
+
+
+def _asked_text(name: str, server: ServerSettings) -> str:
+    only = f" for {{{selector_text(server.matchers)}}}" if server.matchers else ""
+    return f"{name or 'Prometheus'} at {server.url}{only}"
 
 
 def _cluster(settings: Settings) -> ComparedCluster:

@@ -30,6 +30,7 @@ from scheduler.signals.asking.query_errors import PrometheusUnreachable, QueryEr
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.columns.store import SignalStore
+from scheduler.signals.format.promql_matchers import NO_MATCHERS, Matchers
 
 SHOWN_ORPHANS: Final = 3
 
@@ -51,6 +52,8 @@ class AskedSignal:
         Of the newest samples.
     orphans
         Labels of some series that speak of nothing known; `strangers` are values of a node label that no node has.
+    without_label
+        Names of the labels of a series without the signal's `node_label`; `n_without_label` such series.
     """
 
     signal: Signal
@@ -61,6 +64,8 @@ class AskedSignal:
     age_s: float = 0.0
     orphans: tuple[Mapping[str, str], ...] = ()
     strangers: tuple[str, ...] = ()
+    without_label: tuple[str, ...] = ()
+    n_without_label: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ def check_live(
     cache: Cache | None,
     fixed_weight: float,
     clock: Clock = time.monotonic,
+    matchers: Mapping[str, Matchers] = NO_MATCHERS,
 ) -> LiveReport:
     """Ask for every signal that is not read from the cluster, and judge the nodes by the answers.
 
@@ -108,12 +114,14 @@ def check_live(
         The cluster with its nodes; None where it cannot be read.
     fixed_weight
         What the score plugins of the profile weigh together.
+    matchers
+        By the name of the server: what every selector of every query to it gets.
     """
     cluster = cache or Cache()
     identity = NodeIdentity.of(1, cluster.nodes())
     resolver = NodeResolver(identity)
     asked = list(rules.asked.values())
-    queries = _SignalQueries(clients, resolver, clock)
+    queries = _SignalQueries(clients, resolver, clock, matchers)
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
         results = list(pool.map(queries.ask, asked))
 
@@ -151,10 +159,11 @@ class _SignalQueries:
     clients: Mapping[str, QueryClient]
     resolver: NodeResolver
     clock: Clock
+    matchers: Mapping[str, Matchers]
     unreachable: dict[str, QueryError] = field(default_factory=dict)
 
     def ask(self, signal: Signal) -> _SignalResult:
-        asker = SignalAsker(signal, self.clock, lambda: 0.5)
+        asker = SignalAsker(signal, self.clock, lambda: 0.5, matchers=self.matchers.get(signal.server, ()))
         client = self.clients.get(signal.server)
         if client is None:
             return _SignalResult(signal, asker.failure(QueryError(_no_address(signal.server)), 0))
@@ -215,6 +224,7 @@ def _judged(result: _SignalResult, table: SignalTable, snapshot: Snapshot, resol
         return AskedSignal(signal, answer, result.duration_s)
     column = table.columns[signal.name]
     n_nodes = grouping_of(signal).n_nodes(answer, int(np.count_nonzero(column.has_sample & snapshot.nodes.alive)))
+    unnamed = [one.metric for one in result.found.series if signal.node_label and not one.metric.get(signal.node_label)]
     strangers: tuple[str, ...] = ()
     if answer.by_label:
         codes, values = snapshot.nodes.label_codes(signal.label), snapshot.nodes.label_values(signal.label)
@@ -229,6 +239,8 @@ def _judged(result: _SignalResult, table: SignalTable, snapshot: Snapshot, resol
         column.age_s,
         _orphans(signal, result.found.series, resolver) if answer.drops.unmapped and resolver.identity.names else (),
         strangers if resolver.identity.names else (),
+        tuple(sorted(unnamed[0].keys() - {"__name__"})) if unnamed else (),
+        len(unnamed),
     )
 
 

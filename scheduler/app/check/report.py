@@ -110,7 +110,11 @@ def _messages(one: AskedSignal, n_nodes: int | None) -> Iterator[str]:
         yield "no series. Nothing exports the metric, or a label in the query differs"
     for warning in answer.warnings:
         yield f"Prometheus warns: {warning}"
-    if one.orphans:
+    if one.n_without_label:
+        has = f"one has {', '.join(one.without_label)}" if one.without_label else "one has none"
+        what = f"{one.n_without_label} of {answer.n_series} series have no label {one.signal.node_label}: {has}"
+        yield f"{what}. Write as `node_label` one that all of them have, or let the query keep it"
+    if one.orphans and answer.drops.unmapped > one.n_without_label:
         shown = "; ".join(_labels_text(labels) for labels in one.orphans)
         thing = grouping_of(one.signal).thing
         yield f"{answer.drops.unmapped} of {answer.n_series} series name no {thing} of this cluster, as {shown}"

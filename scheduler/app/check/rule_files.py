@@ -32,6 +32,7 @@ from scheduler.model.rules import (
     effect_scale,
 )
 from scheduler.signals.format.inflight import VALUE as IN_OWN_UNIT
+from scheduler.signals.format.promql_matchers import NO_MATCHERS, Matchers
 from scheduler.signals.format.query import NO_FEATURES, Features
 from scheduler.signals.format.rule_files import describe_by, lint_rule_files, unused_signals
 from scheduler.signals.format.units import amount_text, duration_text
@@ -105,14 +106,15 @@ def check(
     fixed_weight: float = 0.0,
     servers: Set[str] | None = None,
     features: Features = NO_FEATURES,
+    matchers: Mapping[str, Matchers] = NO_MATCHERS,
 ) -> CheckReport:
     """Lint rule files, content by name, and those within manifests.
 
     `servers` are the names that a signal's `server` may have; None where they are not known. `features` are what each
-    has switched on.
+    has switched on, `matchers` what all selectors get, by the name of the server.
     """
     sources = sources_of(files)
-    reading = lint_rule_files(sources.rule_files, servers=servers, features=features)
+    reading = lint_rule_files(sources.rule_files, servers=servers, features=features, matchers=matchers)
     # A rule that could not be read may be the one that uses a signal.
     warnings = (*reading.warnings, *(() if reading.problems else _unused(reading.rules)))
     return CheckReport(

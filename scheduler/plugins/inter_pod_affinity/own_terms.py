@@ -130,8 +130,7 @@ def preferred_on_rows(pod: PodInfo, snapshot: Snapshot) -> Iterator[tuple[str, I
 
 def namespace_labels(pod: PodInfo, snapshot: Snapshot) -> Mapping[str, str]:
     """Return the labels of the Pod's namespace, none where there is no such object."""
-    namespace = snapshot.catalog.get(Namespace, pod.namespace)
-    return {} if namespace is None else namespace.metadata.labels or {}
+    return snapshot.catalog.namespace_labels(pod.namespace)
 
 
 def _keys(terms: Iterable[AffinityTerm], nodes: NodeView) -> tuple[str, ...]:

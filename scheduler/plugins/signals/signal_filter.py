@@ -12,6 +12,7 @@ from scheduler.framework.usage_by_priority import UsageByPriority
 from scheduler.model.arrays import Rows
 from scheduler.model.pods import PodInfo
 from scheduler.model.snapshot import Snapshot
+from scheduler.plugins.shared.own_namespace import OWN_NAMESPACE
 from scheduler.rules.compiled import INDEXES, compiled_rules
 from scheduler.rules.departures import RulesWithout, tally_of
 
@@ -32,6 +33,7 @@ class SignalFilter(FilterPlugin):
 
     freed_by = FreedBy.ANY_ROW
     applies_rules = True
+    kinds = ("Namespace",)
     indexes = (*INDEXES, UsageByPriority)
 
     def filter(self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> Sequence[Rejection]:
@@ -47,7 +49,7 @@ class SignalFilter(FilterPlugin):
         self, state: RulesWithout | None, pod: PodInfo, snapshot: Snapshot, pods: Sequence[PodInfo]
     ) -> Tally | None:
         """Count what built-in signals read, and pending load; no other verdict changes when Pods leave."""
-        return tally_of(compiled_rules(snapshot).concerning(pod).refusing, pod, snapshot, pods)
+        return tally_of(compiled_rules(snapshot).concerning(pod, snapshot).refusing, pod, snapshot, pods)
 
     def events(self) -> Sequence[EventInterest]:
         """Return whatever may change a verdict; the queue itself compares the event's rules with the Pod's."""
@@ -56,6 +58,7 @@ class SignalFilter(FilterPlugin):
             EventInterest(Resource.RULES, Action.REFRESHED, _a_verdict_changed),
             EventInterest(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             EventInterest(Resource.TARGET_POD, Action.UPDATE_POD_LABEL),
+            OWN_NAMESPACE,
             EventInterest(Resource.ASSIGNED_POD, _POD_ACTIONS, _a_count_changed),
             EventInterest(Resource.NODE, _NODE_ACTIONS, _a_count_changed),
         )

@@ -18,11 +18,12 @@ class SignalScore(PreScorePlugin, ScorePlugin):
 
     brings_weights = True
     applies_rules = True
+    kinds = ("Namespace",)
     indexes = INDEXES
 
     def prescore(self, pod: PodInfo, snapshot: Snapshot, rows: Rows) -> tuple[CompiledRule, ...] | Status:
         """Return the rules that score this Pod."""
-        return compiled_rules(snapshot).concerning(pod).scoring or SKIP
+        return compiled_rules(snapshot).concerning(pod, snapshot).scoring or SKIP
 
     def score(
         self, state: tuple[CompiledRule, ...], pod: PodInfo, snapshot: Snapshot, rows: Rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import threading
@@ -17,9 +18,10 @@ from scheduler.signals.asking.client import QueryClient, QueryResult
 from scheduler.signals.asking.groupings import grouping_of
 from scheduler.signals.asking.ingest import ingest
 from scheduler.signals.asking.lag import LagMeter
-from scheduler.signals.asking.query_errors import QueryError, WrongResultType
+from scheduler.signals.asking.query_errors import NotNarrowed, QueryError, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.spacing import SpacingMeter, pace_problems
+from scheduler.signals.format.promql_matchers import Matchers, narrowed
 from scheduler.signals.problems import MissingReason
 
 _LOG = logging.getLogger(__name__)
@@ -63,6 +65,11 @@ class Coverage:
 class SignalAsker:
     """One signal and what is remembered of it between two queries; one thread at a time asks.
 
+    Parameters
+    ----------
+    matchers
+        Those of the server: every selector that is asked for gets them.
+
     Attributes
     ----------
     attempted
@@ -81,6 +88,7 @@ class SignalAsker:
         clock: Callable[[], float],
         chance: Callable[[], float],
         wall: Callable[[], float] = time.time,  # noqa: TID251  # compared with the times in Pods, which are by wall clocks
+        matchers: Matchers = (),
     ) -> None:
         self.signal = signal
         self.signature = signature(signal)
@@ -94,10 +102,27 @@ class SignalAsker:
         self._clock = clock
         self._wall = wall
         self._running = threading.Lock()
-        self._spacing = SpacingMeter(signal, clock)
+        self._matchers = matchers
         self._paced = signal
-        self._lag = LagMeter(signal, clock)
         self._coverage = Coverage()
+
+    @functools.cached_property
+    def _asked(self) -> Signal:
+        """The signal as its server is asked; NotNarrowed where nobody can say what would be selected."""
+        signal, matchers = self.signal, self._matchers
+        try:
+            lag = narrowed(signal.lag, matchers) if signal.lag else ""
+            return replace(signal, expr=narrowed(signal.expr, matchers), lag=lag)
+        except ValueError as error:
+            raise NotNarrowed(f"not asked: {error}") from error
+
+    @functools.cached_property
+    def _spacing(self) -> SpacingMeter:
+        return SpacingMeter(self._asked, self._clock)
+
+    @functools.cached_property
+    def _lag(self) -> LagMeter:
+        return LagMeter(self._asked, self._clock)
 
     @property
     def is_running(self) -> bool:
@@ -180,16 +205,17 @@ class SignalAsker:
 
     def _query(self, client: QueryClient) -> QueryResult:
         """Ask, and once more where the samples turn out to come at another pace: their nodes may have been left out."""
-        result = client.query(self.signal.expr, self._paced.max_age_s)
-        before, self._paced = self._paced, self.signal.paced(self._spacing.measure(client))
-        if self._paced == before:
+        result = client.query(self._asked.expr, self._paced.max_age_s)
+        before, spacing_s = self._paced, self._spacing.measure(client)
+        if spacing_s == before.spacing_s:
             return result
+        self._paced = self._asked.paced(spacing_s)
         self._lag.set_pace(self._paced)
         for problem in pace_problems(self._paced):
             _LOG.warning("signal %s: %s", self.signal.name, problem, extra={"where": self.signal.where})
         if self._paced.max_age_s == before.max_age_s:
             return result
-        return client.query(self.signal.expr, self._paced.max_age_s)
+        return client.query(self._asked.expr, self._paced.max_age_s)
 
     def _is_suspect(self, covered: frozenset[str], resolver: NodeResolver, result: QueryResult) -> bool:
         """Compare with the last good answer, and take this one as the measure if it is good."""

@@ -101,9 +101,10 @@ class _OnNodes(Grouping):
     thing = "node"
 
     def naming(self, labels: Labels, resolver: NodeResolver) -> list[str]:
-        for label in (*NODE_LABELS, INSTANCE):
+        chosen = self._signal.node_label
+        for label in (chosen,) if chosen else NODE_LABELS:
             value = labels.get(label)
-            if value and resolver.index_of({label: value}) != UNMAPPED:
+            if value and resolver.index_of({label: value}, chosen) != UNMAPPED:
                 return [label, *self._naming_on_node(labels)]
         return []
 
@@ -118,7 +119,8 @@ class NodeGrouping(_OnNodes):
     lag_else_by = INSTANCE
 
     def keys(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Keyed:
-        return resolver.keys, resolver.indexes_of([one.metric for one in series])
+        metrics = [one.metric for one in series]
+        return resolver.keys, resolver.indexes_of(metrics, node_label=self._signal.node_label)
 
     def coverage(self, answer: SignalAnswer) -> str:
         return f" ({answer.n_mapped} of {len(answer.node_values())} nodes covered)"
@@ -171,7 +173,7 @@ class CardGrouping(_OnNodes):
     def keys(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Keyed:
         metrics = [one.metric for one in series]
         present = label_names(metrics)
-        nodes = resolver.indexes_of(metrics, present)
+        nodes = resolver.indexes_of(metrics, present, self._signal.node_label)
         is_known: BoolArray = nodes != UNMAPPED
         cards = _kept(_cards(metrics, present), is_known)
         return _combined(is_known, [""] * len(cards), _nodes(nodes[is_known], resolver), resolver, cards)
@@ -191,7 +193,7 @@ class WorkloadGrouping(_OnNodes):
 
     def keys(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Keyed:
         metrics = [one.metric for one in series]
-        nodes = resolver.indexes_of(metrics)
+        nodes = resolver.indexes_of(metrics, node_label=self._signal.node_label)
         names = _values(metrics, self._workload.label)
         is_known: BoolArray = (nodes != UNMAPPED) & _mask(names)
         if self._workload.namespace:

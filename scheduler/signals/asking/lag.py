@@ -173,6 +173,10 @@ class LagMeter:
 
     def _ingested(self, series: Sequence[ResultSeries], resolver: NodeResolver) -> Ingested:
         """Bring numbers of seconds to keys as those of the signal, the highest of each."""
+        label, other = self._signal.node_label, self._grouping.lag_else_by
+        if label and other:
+            # Series that get the label only by a join are grouped by the other, which then has to name the node.
+            series = [_named(one, label, other) for one in series]
         return ingest(replace(self._signal, reduce=Reduce.MAX, range=None), series, resolver)
 
 
@@ -183,6 +187,14 @@ def _along(keys: AnswerKeys, values: FloatArray, wanted: AnswerKeys, default: fl
     # One entry more: what is not among them, -1, reads the last.
     along: FloatArray = np.append(values, default)[wanted.positions_in(keys)]
     return along
+
+
+def _named(series: ResultSeries, label: str, other: str) -> ResultSeries:
+    """Return a series whose `label` has the value of the `other` where it has none of its own."""
+    metric = series.metric
+    if metric.get(label) or other not in metric:
+        return series
+    return msgspec.structs.replace(series, metric={**metric, label: metric[other]})
 
 
 def _number(series: ResultSeries) -> float | None:

@@ -10,6 +10,7 @@ QueryError
 │   └── QueryGivenUp        Prometheus itself ended it for its time
 ├── RedirectRefused         the address answers with another address
 ├── CredentialsUnreadable   the file of a token, password or certificate cannot be used
+├── NotNarrowed             the server has matchers, and they cannot be added to the expression
 ├── BadAnswer               not what the API of Prometheus answers
 ├── WrongResultType         an answer, but no vector and no scalar
 └── TooMuchData             more series or bytes than are allowed
@@ -120,6 +121,12 @@ class CredentialsUnreadable(QueryError):
     @property
     def is_outage(self) -> bool:
         return True
+
+
+class NotNarrowed(QueryError):
+    """Nothing was asked: the answer might have been that of another cluster."""
+
+    kind = "rejected"
 
 
 class BadAnswer(QueryError):

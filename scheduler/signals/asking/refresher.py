@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from scheduler.model.identity import NodeIdentity
@@ -24,6 +25,7 @@ from scheduler.signals.asking.query_errors import QueryError
 from scheduler.signals.asking.query_health import QueryHealth, query_health_of
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.timetable import FAST, SLOW, Timetable
+from scheduler.signals.format.promql_matchers import Matchers
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,6 +35,14 @@ _SHARE_OF_INTERVAL: Final = 0.9
 # What the rule format takes at least.
 _SHORTEST_INTERVAL_S: Final = 1.0
 _NOTABLE_SHARE_OF_NEW_NODES: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class AskedServer:
+    """The name by which signals ask for a Prometheus, and what every selector of every query to it gets."""
+
+    name: str = ""
+    matchers: Matchers = ()
 
 
 class RefreshObserver(Protocol):
@@ -65,7 +75,7 @@ class Refresher:
     chance
         Returns a number in [0, 1).
     server
-        The name by which signals ask for this Prometheus.
+        Which Prometheus this is.
     """
 
     def __init__(
@@ -76,9 +86,9 @@ class Refresher:
         clock: Callable[[], float] = time.monotonic,
         concurrency: int = 4,
         chance: Callable[[], float] = random.random,
-        server: str = "",
+        server: AskedServer = AskedServer(),
     ) -> None:
-        self._name = server
+        self._name, self._matchers = server.name, server.matchers
         self._client = client
         self._publish = publish
         self._clock = clock
@@ -111,7 +121,7 @@ class Refresher:
             for name, signal in asked.items():
                 known = self._askers.get(name)
                 if known is None or not known.is_same(signal):
-                    self._askers[name] = SignalAsker(signal, self._clock, self._chance)
+                    self._askers[name] = SignalAsker(signal, self._clock, self._chance, matchers=self._matchers)
                     self._complaints.forget(name)
                     added.append(self._askers[name])
             for i, asker in enumerate(added):

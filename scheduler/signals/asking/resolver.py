@@ -1,8 +1,8 @@
 """Which node a series names.
 
-Exporters name their node in eight ways, so the labels are tried in a fixed order, and a value counts only if it
+Exporters name their node in many ways, so the labels are tried in a fixed order, and a value counts only if it
 is a known name of exactly one node. `node="0"` of `node_memory_numa_*` is a NUMA node and so matches nothing,
-unless a node is called 0; the next labels are tried then.
+unless a node is called 0; the next labels are tried then. A signal may name one label itself: then no other counts.
 """
 
 from __future__ import annotations
@@ -40,54 +40,73 @@ class NodeResolver:
         self._endpoints: dict[str, int] = {}
         self._orders: dict[str, tuple[tuple[list[str], IntArray], ...]] = {}
 
-    def index_of(self, labels: Mapping[str, str]) -> int:
-        """Return the index of the node, UNMAPPED where no label names one."""
-        for label in NODE_LABELS:
-            value = labels.get(label)
-            if value:
-                index = self._hits.get(value)
-                if index is None:
-                    index = self._remember(self._hits, value, self._named(value))
-                if index != UNMAPPED:
-                    return index
-        value = labels.get(INSTANCE)
-        if not value:
-            return UNMAPPED
-        index = self._endpoints.get(value)
-        return self._remember(self._endpoints, value, self._at(value)) if index is None else index
+    def index_of(self, labels: Mapping[str, str], node_label: str = "") -> int:
+        """Return the index of the node, UNMAPPED where no label names one; with `node_label`, where this does not."""
+        if node_label:
+            return self._one(labels.get(node_label, ""), is_endpoint=True)
+        return self._first(labels, NODE_LABELS)
 
-    def indexes_of(self, series: Sequence[Mapping[str, str]], present: Collection[str] | None = None) -> IntArray:
+    def indexes_of(
+        self, series: Sequence[Mapping[str, str]], present: Collection[str] | None = None, node_label: str = ""
+    ) -> IntArray:
         """Return `index_of` for the labels of each series, int64 (n_series,), read-only.
 
         Most queries leave one label that may name a node, the same for all: its values are looked up all at once.
         `present` are the `label_names` of the series, where they are known.
         """
         present = label_names(series) if present is None else present
-        naming = [label for label in (*NODE_LABELS, INSTANCE) if label in present]
+        naming = [label for label in ((node_label,) if node_label else NODE_LABELS) if label in present]
         if len(naming) == 1:
             try:
-                return self._all_at_once(naming[0], list(map(itemgetter(naming[0]), series)))
+                values = list(map(itemgetter(naming[0]), series))
             except KeyError:
                 pass  # a series without the label
-        return _indexes(map(self.index_of, series))
+            else:
+                return self._all_at_once(naming[0], values, is_endpoint=bool(node_label) or naming[0] == INSTANCE)
+        if node_label:
+            return _indexes(self.index_of(labels, node_label) for labels in series)
+        return _indexes([self._first(labels, naming) for labels in series])
 
-    def _all_at_once(self, label: str, values: list[str]) -> IntArray:
+    def _first(self, labels: Mapping[str, str], naming: Sequence[str]) -> int:
+        """Return the index of the node that the first of these labels names that names one."""
+        for label in naming:
+            value = labels.get(label)
+            if value:
+                index = (self._endpoints if label == INSTANCE else self._hits).get(value)
+                if index is None:
+                    index = self._one(value, is_endpoint=label == INSTANCE)
+                if index != UNMAPPED:
+                    return index
+        return UNMAPPED
+
+    def _one(self, value: str, *, is_endpoint: bool) -> int:
+        """Return the index of the node with this name, or at this address where the value may have scheme and port."""
+        memo = self._endpoints if is_endpoint else self._hits
+        index = memo.get(value)
+        if index is None:
+            index = self._at(value) if is_endpoint else self._named(value)
+            if len(memo) < _MAX_REMEMBERED:
+                memo[value] = index
+        return index
+
+    def _all_at_once(self, label: str, values: list[str], *, is_endpoint: bool) -> IntArray:
         """Return `index_of` for series that have no other label by which they may name a node.
 
         Prometheus mostly gives the same series in the same order, to one query after the other over the same metrics,
         and comparing the values is cheaper than looking them up.
         """
-        orders = self._orders.get(label, ())
+        asked = f"{label}{' at' if is_endpoint else ''}"
+        orders = self._orders.get(asked, ())
         for known, indexes in orders:
             if known == values:
                 return indexes
-        memo = self._endpoints if label == INSTANCE else self._hits
+        memo = self._endpoints if is_endpoint else self._hits
         try:
             indexes = _indexes(map(memo.__getitem__, values))
         except KeyError:  # a value that is new
-            indexes = _indexes(self.index_of({label: value}) for value in values)
+            indexes = _indexes(self._one(value, is_endpoint=is_endpoint) for value in values)
         if len(values) <= _MAX_REMEMBERED // _MAX_ORDERS:
-            self._orders[label] = ((values, indexes), *orders)[:_MAX_ORDERS]
+            self._orders[asked] = ((values, indexes), *orders)[:_MAX_ORDERS]
         return indexes
 
     def _named(self, value: str) -> int:
@@ -108,11 +127,6 @@ class NodeResolver:
     def hashes(self) -> HashArray:
         """Uint64 (n_names,): hashes of the names of all nodes."""
         return np.array([hash64(name) for name in self.identity.names], dtype=np.uint64)
-
-    def _remember(self, memo: dict[str, int], value: str, index: int) -> int:
-        if len(memo) < _MAX_REMEMBERED:
-            memo[value] = index
-        return index
 
 
 def _indexes(found: Iterable[int]) -> IntArray:

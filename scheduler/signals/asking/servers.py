@@ -12,7 +12,8 @@ from scheduler.signals.answers import SignalAnswer
 from scheduler.signals.asking.asker import SignalAsker
 from scheduler.signals.asking.client import QueryClient
 from scheduler.signals.asking.query_health import QueryHealth
-from scheduler.signals.asking.refresher import SWAP_WITHIN_S, Refresher, RefreshObserver, wait_for_first
+from scheduler.signals.asking.refresher import SWAP_WITHIN_S, AskedServer, Refresher, RefreshObserver, wait_for_first
+from scheduler.signals.format.promql_matchers import NO_MATCHERS, Matchers
 
 _CONCURRENCY: Final = 4
 
@@ -26,6 +27,8 @@ class Servers:
         By name, empty for the one without a name. Signals of other names are not asked.
     publish
         Takes each answer, failures included; called by the threads of all servers.
+    matchers
+        By the name of the server: what every selector of every query to it gets.
     """
 
     def __init__(
@@ -34,9 +37,12 @@ class Servers:
         publish: Callable[[SignalAnswer], None],
         observer: RefreshObserver,
         clock: Callable[[], float] = time.monotonic,
+        matchers: Mapping[str, Matchers] = NO_MATCHERS,
     ) -> None:
         self.refreshers: Mapping[str, Refresher] = {
-            name: Refresher(client, publish, observer, clock, _CONCURRENCY, server=name)
+            name: Refresher(
+                client, publish, observer, clock, _CONCURRENCY, server=AskedServer(name, matchers.get(name, ()))
+            )
             for name, client in clients.items()
         }
 

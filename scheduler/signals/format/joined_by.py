@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from scheduler.model.rules import ByKind, PairKey, WorkloadKey
-from scheduler.signals.format.promql import ParsedQuery
+from scheduler.signals.format.promql import ParsedQuery, quote_label
 from scheduler.signals.format.promql_labels import Labels, labels_of
-from scheduler.signals.series_labels import CARD_LABELS, INSTANCE, NODE_LABELS, domain_labels
+from scheduler.signals.series_labels import CARD_LABELS, NODE_LABELS, domain_labels
 
 _SHOWN: Final = 4
 
@@ -22,6 +22,7 @@ class JoinedBy:
     label: str = ""
     workload: WorkloadKey | None = None
     pair: PairKey | None = None
+    node_label: str = ""
 
 
 def join_fault(query: ParsedQuery, joined: JoinedBy) -> str:
@@ -37,20 +38,23 @@ def join_fault(query: ParsedQuery, joined: JoinedBy) -> str:
 
 def _needed(joined: JoinedBy) -> Iterable[tuple[str, Sequence[str], str]]:
     """Yield what has to be named, by which labels it may be, and what to write instead."""
-    node = ("the node", (*NODE_LABELS, INSTANCE), "`by (instance)`, or `by: cluster`")
+    chosen = joined.node_label
+    names = (chosen,) if chosen else NODE_LABELS
+    the_node = f"the node ({chosen})" if chosen else "the node"
+    example = quote_label(chosen or "Hostname")
     match joined.by:
         case ByKind.NODE:
-            yield node
+            yield the_node, names, f"`by ({quote_label(chosen or 'instance')})`, or `by: cluster`"
         case ByKind.LABEL:
             known = domain_labels(joined.label)
             yield f"the value of {joined.label}", known, f"one of: {', '.join(known)}; or another `by`"
         case ByKind.GPU:
-            yield "the node", node[1], "`by (Hostname, gpu)`, or whatever your exporter calls the two"
-            yield "the card", CARD_LABELS, "`by (Hostname, gpu)`, or `by: node` for one value a node"
+            yield the_node, names, f"`by ({example}, gpu)`, or whatever your exporter calls the two"
+            yield "the card", CARD_LABELS, f"`by ({example}, gpu)`, or `by: node` for one value a node"
         case ByKind.WORKLOAD if joined.workload is not None:
             key = joined.workload
-            kept = ", ".join(name for name in ("node", key.label, key.namespace) if name)
-            yield "the node", node[1], f"`by ({kept})`, or whatever names the node in your series"
+            kept = ", ".join(quote_label(name) for name in (chosen or "node", key.label, key.namespace) if name)
+            yield the_node, names, f"`by ({kept})`, or whatever names the node in your series"
             for name in filter(None, (key.label, key.namespace)):
                 yield f"the workload ({name})", (name,), f"`by ({kept})`"
         case ByKind.PAIR if joined.pair is not None:

@@ -18,6 +18,10 @@ PAIR: Final = Shape(fields=("label", "from", "to"), required=("label", "from", "
 
 _WORDS: Final = tuple(kind.value for kind in ByKind if kind is not ByKind.LABEL)
 _SERIES_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+# As OpenTelemetry has them in a Prometheus that takes UTF-8 names.
+_ANY_SERIES_LABEL: Final = re.compile(r"[^\W\d][\w.:/-]{0,252}")
+_METRIC: Final = "__name__"
+_ON_NODES: Final = (ByKind.NODE, ByKind.GPU, ByKind.WORKLOAD)
 _WRITE_WORKLOAD: Final = "Write `workload: destination_workload`, or `workload: {label: …, namespace: …}`"
 _WRITE_PAIR: Final = "Write `pair: {label: topology.kubernetes.io/zone, from: source_zone, to: destination_zone}`"
 
@@ -28,9 +32,10 @@ def read_by(fields: Fields) -> JoinedBy | None:
     n_problems = len(fields.scope.report.problems)
     workload = _workload(fields, kind)
     domains, pair = _pair(fields, kind)
+    node_label = _node_label(fields, kind)
     if kind is None or len(fields.scope.report.problems) > n_problems:
         return None
-    return JoinedBy(kind, label or domains, workload, pair)
+    return JoinedBy(kind, label or domains, workload, pair, node_label)
 
 
 def _kind(fields: Fields) -> tuple[ByKind | None, str]:
@@ -88,6 +93,20 @@ def _pair(fields: Fields, kind: ByKind | None) -> tuple[str, PairKey | None]:
         what = f"from and to must be two labels, got {source!r} for both"
         scope.problem(inner.at("to"), f"{what}. Write the label of each end")
     return label or "", None if source is None or target is None else PairKey(source, target)
+
+
+def _node_label(fields: Fields, kind: ByKind | None) -> str:
+    """Return the one series label that names the node, empty where the known ones are tried."""
+    node, scope = fields.get("node_label"), fields.scope.inner("node_label")
+    text = read_text(node, scope)
+    if "node_label" in fields and kind not in (*_ON_NODES, None):
+        is_by = "a node label" if kind is ByKind.LABEL else str(kind)
+        what = f"names nodes, and the series of a signal `by: {is_by}` name none"
+        scope.problem(fields.at("node_label"), f"{what}. Write `by: node`, `gpu` or `workload`, or drop the line")
+    elif text is not None and node is not None and (text == _METRIC or not _ANY_SERIES_LABEL.fullmatch(text)):
+        scope.problem(node, f"not a label of a series, {got(node)}. Write its name as the series have it, as `host`")
+        return ""
+    return text or ""
 
 
 def _is_out_of_place(fields: Fields, name: str, kind: ByKind | None, wanted: ByKind, write: str) -> bool:

@@ -11,6 +11,7 @@ from scheduler.model.rules import ByKind, Dialect
 from scheduler.signals.format.joined_by import JoinedBy, join_fault
 from scheduler.signals.format.promql import ParsedQuery, parse_query
 from scheduler.signals.format.promql_lint import lint_features, lint_query
+from scheduler.signals.format.promql_matchers import Matchers, narrowed
 from scheduler.strict_yaml.fields import Fields
 from scheduler.strict_yaml.nodes import YamlNode, YamlScalar, is_broken
 from scheduler.strict_yaml.report import Scope, did_you_mean, got
@@ -30,20 +31,25 @@ NO_FEATURES: Final[Features] = MappingProxyType({})
 class Asked:
     """What the signals of a file ask: in which language, and which servers there are by name; None: unknown.
 
-    `features` are those that a server is said to have, by its name.
+    `features` are those that a server is said to have, by its name; `matchers` are what all selectors get there.
     """
 
     dialect: Dialect
     servers: Set[str] | None
     features: Features
+    matchers: Mapping[str, Matchers]
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """In what a signal may ask; `features` are those that its server has switched on."""
+    """In what a signal may ask; `features` are those that its server has switched on.
+
+    `is_narrowed` where its server has matchers, so that nothing is sent unread.
+    """
 
     dialect: Dialect
     features: Set[str] = frozenset()
+    is_narrowed: bool = False
 
 
 def read_dialect(node: YamlNode | None, scope: Scope) -> Dialect:
@@ -101,10 +107,23 @@ def _read_promql(node: YamlNode | None, scope: Scope, language: Language, unread
             scope.warning(node, warning)
         return query
     if query.is_unread and language.dialect is Dialect.METRICSQL:
-        scope.warning(node, f"not PromQL ({query.reason}), {unread}")
+        if not language.is_narrowed:  # else it is refused
+            scope.warning(node, f"not PromQL ({query.reason}), {unread}")
         return ParsedQuery(expr)
     scope.problem_within(node, query.offset, query.message)
     return None
+
+
+def check_matchers(fields: Fields, matchers: Matchers) -> None:
+    """Report each expression of a signal without a mistake so far, to which its server's matchers cannot be added."""
+    for name in ("expr", "lag"):
+        node = fields.get(name)
+        if not isinstance(node, YamlScalar) or not matchers:
+            continue
+        try:
+            narrowed(node.value, matchers)
+        except ValueError as error:
+            fields.scope.inner(name).problem(node, f"{error}, or ask a server without matchers")
 
 
 def read_window(fields: Fields, query: ParsedQuery | None) -> float:

@@ -12,6 +12,7 @@ from typing import Final
 
 from scheduler.errors import Problem, RuleFilesError
 from scheduler.model.rules import ByKind, Rule, RuleSet, Signal
+from scheduler.signals.format.promql_matchers import NO_MATCHERS, Matchers
 from scheduler.signals.format.query import NO_FEATURES, Asked, Features, read_dialect
 from scheduler.signals.format.rules import RuleReader
 from scheduler.signals.format.signals import Declared, read_signals
@@ -44,6 +45,7 @@ def parse_rule_files(
     generation: int = 0,
     servers: Set[str] | None = None,
     features: Features = NO_FEATURES,
+    matchers: Mapping[str, Matchers] = NO_MATCHERS,
 ) -> RuleSet:
     """Return the signals and rules of all files together.
 
@@ -55,13 +57,15 @@ def parse_rule_files(
         The names that a signal's `server` may have; None where they are not known, and any is taken.
     features
         What each server has switched on, by its name; an expression that needs more is a warning.
+    matchers
+        What every selector gets, by the name of the server; an expression that cannot take them is a problem.
 
     Raises
     ------
     RuleFilesError
         With every problem of every file; what was in force before stays so.
     """
-    result = lint_rule_files(files, generation, servers, features)
+    result = lint_rule_files(files, generation, servers, features, matchers)
     if result.problems:
         raise RuleFilesError(list(result.problems))
     return result.rules
@@ -72,6 +76,7 @@ def lint_rule_files(
     generation: int = 0,
     servers: Set[str] | None = None,
     features: Features = NO_FEATURES,
+    matchers: Mapping[str, Matchers] = NO_MATCHERS,
 ) -> LintResult:
     """Read all files and return what they hold along with problems and warnings; no exception for any content."""
     reports = {name: Report(name) for name in files}
@@ -80,7 +85,7 @@ def lint_rule_files(
     for fields in opened.values():
         if fields is not None:
             dialect = read_dialect(fields.get("dialect"), fields.scope.inner("dialect"))
-            asked = Asked(dialect, servers, features)
+            asked = Asked(dialect, servers, features, matchers)
             read_signals(fields.get("signals"), fields.scope.inner("signals"), asked, signals)
     is_complete = not any(fields is None or _hides_signals(fields) for fields in opened.values())
     is_complete = is_complete and not any(report.is_full for report in reports.values())

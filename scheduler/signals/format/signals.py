@@ -10,7 +10,15 @@ from scheduler.model.rules import MAX_AGES, ByKind, Reduce, Signal, Unit
 from scheduler.signals.format.built_in import is_built_in, read_built_in
 from scheduler.signals.format.inflight import read_inflight
 from scheduler.signals.format.keys import read_by
-from scheduler.signals.format.query import Asked, Language, read_lag, read_query, read_server, read_window
+from scheduler.signals.format.query import (
+    Asked,
+    Language,
+    check_matchers,
+    read_lag,
+    read_query,
+    read_server,
+    read_window,
+)
 from scheduler.signals.format.units import Measure, read_amount
 from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list, read_mapping
 from scheduler.strict_yaml.nodes import YamlNode, YamlScalar
@@ -26,6 +34,7 @@ SIGNAL: Final = Shape(
     fields=(
         "expr",
         "by",
+        "node_label",
         "unit",
         "interval",
         "max_age",
@@ -100,11 +109,14 @@ def read_signal(key: YamlScalar, body: YamlNode, scope: Scope, asked: Asked) -> 
     span = _range(fields, Measure(key.value, unit))
     inflight = read_inflight(fields.get("inflight"), scope.inner("inflight"), Measure(key.value, unit), by)
     server = read_server(fields.get("server"), scope.inner("server"), asked.servers)
-    language = Language(asked.dialect, asked.features.get(server, frozenset()))
+    matchers = asked.matchers.get(server, ())
+    language = Language(asked.dialect, asked.features.get(server, frozenset()), is_narrowed=bool(matchers))
     query = read_query(fields, joined, language, is_reduced="reduce" in fields)
     window_s = read_window(fields, query)
     smoothing_s = _smoothing(fields)
     lag = read_lag(fields, joined, language)
+    if len(scope.report.problems) == n_problems:
+        check_matchers(fields, matchers)
     if len(scope.report.problems) > n_problems or query is None or joined is None or unit is None:
         return Declared(key.value, where, None, unit, by)
     signal = Signal(
@@ -114,6 +126,7 @@ def read_signal(key: YamlScalar, body: YamlNode, scope: Scope, asked: Asked) -> 
         label=joined.label,
         workload=joined.workload,
         pair=joined.pair,
+        node_label=joined.node_label,
         unit=unit,
         interval_s=interval_s,
         max_age_s=max_age_s,

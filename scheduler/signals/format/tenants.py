@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from scheduler.model.labels import is_label_key, is_label_value
 from scheduler.model.requests import CPU, MEMORY, is_counted
 from scheduler.model.rules import ByKind, FilterMissing, Rule, Tenant
 from scheduler.model.tenants import bound_name
 from scheduler.signals.format.filter_and_score import read_filter
-from scheduler.signals.format.match import read_globs
+from scheduler.signals.format.match import read_choices, read_globs
 from scheduler.signals.format.rules import NAME
 from scheduler.signals.format.signals import Declared
 from scheduler.signals.format.units import Measure
-from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list, read_mapping
-from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar, YamlSequence, is_broken
+from scheduler.strict_yaml.fields import Fields, Shape, read_fields, read_list
+from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlScalar, is_broken
 from scheduler.strict_yaml.report import Scope, clip, got
-from scheduler.strict_yaml.values import read_any_text, read_text
+from scheduler.strict_yaml.values import read_text
 
 MAX_TENANTS: Final = 100
 """Over all files."""
@@ -73,7 +72,7 @@ class TenantReader:
         name = self._name(fields)
         match = read_fields(fields.get("match"), scope.inner("match"), MATCH)
         globs = read_globs(match.get("namespaces"), match.scope.inner("namespaces")) if match else ()
-        labels = _labels(match.get("namespace_labels"), match.scope.inner("namespace_labels")) if match else {}
+        labels = read_choices(match.get("namespace_labels"), match.scope.inner("namespace_labels")) if match else {}
         per_mille = _per_mille(fields.get("overcommit"), scope.inner("overcommit"))
         resources = _resources(fields.get("resources"), scope.inner("resources"))
         bounds = self._bounds(fields, name or "")
@@ -176,29 +175,3 @@ def _resources(node: YamlNode | None, scope: Scope) -> tuple[str, ...]:
             scope.problem(item, f"is listed twice, {got(item)}. Drop one of the two")
         found.append(name)
     return tuple(found) if node is not None else DEFAULT_RESOURCES
-
-
-def _labels(node: YamlNode | None, scope: Scope) -> Mapping[str, tuple[str, ...]]:
-    labels: dict[str, tuple[str, ...]] = {}
-    mapping = read_mapping(node, scope, "Write `{team: shop}` or `{team: [shop, bank]}`, or drop the line")
-    for key, value in mapping.entries if mapping else ():
-        if read_text(key, scope) is None or is_broken(value):
-            continue
-        if not is_label_key(key.value):
-            write = "Write a name as Kubernetes allows it, as `kubernetes.io/metadata.name`"
-            scope.problem(key, f"not a label's key, {got(key)}. {write}")
-        labels[key.value] = _values(value, scope.inner(clip(key.value)))
-    return labels
-
-
-def _values(node: YamlNode, scope: Scope) -> tuple[str, ...]:
-    is_list = isinstance(node, YamlSequence)
-    items = read_list(node, scope, "Write values, as `[shop, bank]`") or () if is_list else (node,)
-    found = []
-    for item in items:
-        text = read_any_text(item, scope)
-        if text is not None and not is_label_value(text):
-            scope.problem(item, f"not a label's value, {got(item)}. Write at most 63 letters, digits, `-`, `_` and `.`")
-        elif text is not None:
-            found.append(text)
-    return tuple(found)

@@ -239,3 +239,18 @@ def test_signals_that_pods_read_by_a_key_of_their_own(
         '1 of 2 series name no node and workload of this cluster, as {app="web", node="elsewhere"}' in line
         for line in lines
     )
+
+
+def test_a_label_that_the_answer_does_not_have_is_told(
+    rules: Path, prometheus: PrometheusServer, tmp_path: Path
+) -> None:
+    text = RULES.replace("unit: ratio, range", "node_label: host, unit: ratio, range").replace(
+        "max by (node) (use)", "use"
+    )
+    rules.write_text(text.replace("'max by (node, disk) (disk)'", "'max by (node, disk) (disk)', node_label: disk"))
+    _, lines = check(rules, "--prometheus", prometheus.url, "--kubeconfig", str(tmp_path / "none"))
+    told = [line for line in lines if "have no label" in line]
+    assert told == [
+        "4:3: signal 'use': 4 of 4 series have no label host: one has node. Write as `node_label` one that all"
+        " of them have, or let the query keep it"
+    ]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.framework.events import Action, ClusterEvent, QueueingHint, Resource
 from scheduler.framework.status import SKIP
 from scheduler.model.rules import (
     Curve,
@@ -24,11 +25,14 @@ from scheduler.model.rules import (
     Signal,
     WeightSignal,
 )
+from scheduler.model.selectors import SelectorTerm
 from scheduler.model.signals import Freshness, SignalColumn, SignalTable
 from scheduler.model.snapshot import Snapshot
+from scheduler.model.structs import ObjectMeta
+from scheduler.model.workloads import Namespace
 from scheduler.plugins.signals import SignalFilter, SignalScore
 from scheduler.rules.score import rule_scores, rule_weight
-from tests.builders import make_node, make_pod, snapshot_of
+from tests.builders import cluster_of, make_node, make_pod, snapshot_of
 from tests.plugins.run import raw_scores, refusals
 
 NAN = math.nan
@@ -291,3 +295,35 @@ class TestNodesThatLagAlone:
             expected.append(min(drawn, neutral) if lag_s > 0.0 and confidence < 1.0 else drawn)
         found = rule_scores(score, lagging, np.ones(len(values), dtype=np.bool_))
         assert list(found) == pytest.approx(expected, abs=1e-9)
+
+
+def test_new_labels_of_its_namespace_bring_a_refused_pod_back() -> None:
+    def namespace(name: str, **labels: str) -> Namespace:
+        return Namespace(metadata=ObjectMeta(name=name, labels=labels))
+
+    def helps(old: Namespace, new: Namespace) -> bool:
+        event = ClusterEvent.of(Resource.NAMESPACE, Action.UPDATE_OTHER, old, new)
+        pod = make_pod(namespace="shop")
+        hints = [one.hint(pod, event) for one in SignalFilter().events() if one.covers(event)]
+        return QueueingHint.QUEUE in hints
+
+    assert helps(namespace("shop"), namespace("shop", team="web"))
+    assert not helps(namespace("shop", team="web"), namespace("shop", team="web"))
+    assert not helps(namespace("bank"), namespace("bank", team="web"))
+
+
+def test_a_rule_for_namespaces_with_certain_labels_filters_and_scores_their_pods_alone() -> None:
+    match = Match(of_namespace=(SelectorTerm("team", "In", ("web",)),))
+    rule = replace(filtering(match=match), score=RuleScore(DOWN))
+    snapshot = world(rule, {"cpu": column([0.9, 0.1, 0.5])}, [True, False, False])
+    pod = make_pod(namespace="shop")
+    assert refusals(SignalFilter(), pod, snapshot) == {}
+    assert SignalScore().prescore(pod, snapshot, slice(None)) is SKIP
+    state = cluster_of(
+        [make_node(f"n{i}") for i in range(3)],
+        objects=[Namespace(metadata=ObjectMeta(name="shop", labels={"team": "web"}))],
+    )
+    snapshot = Snapshot(state, snapshot.signals, 0.0)
+    assert refusals(SignalFilter(), pod, snapshot) == {"n0": {REJECTED}}
+    assert [one.name for one in SignalScore().prescore(pod, snapshot, slice(None))] == ["cool"]  # type: ignore[union-attr]  # no Status
+    assert "Namespace" in SignalScore.kinds

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -10,13 +11,15 @@ from scheduler.model.rules import ByKind, Signal
 from scheduler.signals.answers import Drops, SignalAnswer, signature
 from scheduler.signals.asking.asker import AskContext, SignalAsker
 from scheduler.signals.asking.client import QueryResult
-from scheduler.signals.asking.query_errors import QueryTimeout, WrongResultType
+from scheduler.signals.asking.query_errors import NotNarrowed, QueryTimeout, WrongResultType
 from scheduler.signals.asking.resolver import NodeResolver
 from scheduler.signals.asking.session import ResultSeries
 from scheduler.signals.asking.spacing import spacing_query
+from scheduler.signals.format.promql_matchers import Matchers, narrowed
 from tests.signals.asking.scripted import Clock, FakeClient
 
 NAMES = tuple("abcde")
+PROD: Matchers = (("cluster", "prod"),)
 CPU = Signal("cpu", "node_cpu", max_age_s=60.0)
 
 
@@ -122,3 +125,31 @@ def test_a_written_max_age_stays() -> None:
     world.client.answers[spacing_query(["node_cpu"])] = {"-": 1 / 60}
     answer = world.ask({"a": 1})
     assert [answer.spacing_s, answer.max_age_s] == pytest.approx([60.0, 90.0])
+
+
+def test_every_query_for_a_signal_has_the_matchers_of_its_server_in_every_selector() -> None:
+    clock = Clock()
+    client = FakeClient(clock)
+    signal = Signal("cpu", 'avg by (node) (rate(busy{mode="idle"}[2m])) + on (node) max by (node) (up)')
+    asked = narrowed(signal.expr, PROD)
+    client.answers[asked] = {"a": 0.5}
+    asker = SignalAsker(signal, clock, lambda: 1.0, matchers=PROD)
+    answer = asker.ask(AskContext(client, lambda: resolver_of("a"), 1))
+    assert answer.n_mapped == 1
+    assert answer.signature == SignalAsker(signal, clock, lambda: 1.0).signature, (
+        "the deciding process knows no matchers"
+    )
+    assert len(client.asked) == 3, "the values, their spacing and their lag"
+    for query in client.asked:
+        named = re.findall(r"\b(?:busy|up)\b(\{[^}]*\})?", query)
+        assert named
+        assert all('cluster="prod"' in matchers for matchers in named), query
+
+
+def test_what_cannot_be_narrowed_is_not_asked() -> None:
+    clock = Clock()
+    client = FakeClient(clock)
+    asker = SignalAsker(Signal("cpu", "topk_last(1, busy)"), clock, lambda: 1.0, matchers=PROD)
+    with pytest.raises(NotNarrowed, match=r"^not asked: not PromQL, so"):
+        asker.ask(AskContext(client, lambda: resolver_of("a"), 1))
+    assert client.asked == []

@@ -91,21 +91,26 @@ NODE_NAMES = "max by (instance, nodename) (last_over_time(node_uname_info[15s]))
 BUSY_OF_INSTANCE = 'sum by (instance) (rate(node_cpu_seconds_total{mode="idle"}[15s]))'
 
 
+JOINED = f"{BUSY_OF_INSTANCE} * on (instance) group_left (nodename) {NODE_NAMES}"
+RENAMED = f'sum by (NODE) (label_replace({BUSY_OF_INSTANCE}, "NODE", "$1", "instance", "(.*)"))'
+
+
 @pytest.mark.parametrize(
-    "expr",
+    ("expr", "node_label"),
     [
-        pytest.param(BUSY_OF_INSTANCE, id="aggregated"),
-        pytest.param(f"{BUSY_OF_INSTANCE} * on (instance) group_left (nodename) {NODE_NAMES}", id="joined"),
-        pytest.param(
-            f'sum by (node) (label_replace({BUSY_OF_INSTANCE}, "node", "$1", "instance", "(.*)"))', id="renamed"
-        ),
+        pytest.param(BUSY_OF_INSTANCE, "", id="aggregated"),
+        pytest.param(JOINED, "", id="joined"),
+        pytest.param(RENAMED.replace("NODE", "node"), "", id="renamed"),
+        pytest.param(BUSY_OF_INSTANCE, "instance", id="aggregated, by a label that is written"),
+        pytest.param(JOINED, "nodename", id="joined, by a label that is written"),
+        pytest.param(RENAMED.replace("NODE", "target"), "target", id="renamed to what only the signal knows"),
     ],
 )
 def test_the_lag_is_that_of_the_scrapes_and_a_dead_exporter_ages_its_node_alone(
-    prometheus: PrometheusServer, exporter: NodeExporter, expr: str
+    prometheus: PrometheusServer, exporter: NodeExporter, expr: str, node_label: str
 ) -> None:
     client = client_of(prometheus)
-    signal = Signal("busy", expr, interval_s=1.0, max_age_s=6.0)
+    signal = Signal("busy", expr, interval_s=1.0, max_age_s=6.0, node_label=node_label)
     asker = SignalAsker(signal, time.monotonic, lambda: 1.0)
     resolver = NodeResolver(identity_of(NODES))
 

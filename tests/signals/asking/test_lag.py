@@ -66,6 +66,14 @@ def test_a_node_that_is_behind_is_told_apart_and_one_too_old_has_no_value() -> N
     assert (answer.drops.stale, answer.n_mapped) == (1, 3)
 
 
+def test_series_that_get_the_written_label_only_by_a_join_age_the_node_of_their_instance() -> None:
+    world = Measured(replace(CPU, node_label="node"))
+    ages: list[tuple[dict[str, str], float]] = [({}, 4.0), ({"instance": "b:9100"}, 45.0), ({"node": "c"}, 46.0)]
+    series = [ResultSeries({MARK: "0", **labels}, (SERVER_S, str(SERVER_S - age_s))) for labels, age_s in ages]
+    world.client.answers[world.query] = lambda: QueryResult(series, False, (), world.clock.now_s, SERVER_S)
+    assert world.ask().lag_by_key == {"b": 45.0, "c": 46.0}
+
+
 def test_where_all_series_have_ended_the_last_of_them_is_the_newest() -> None:
     world = Measured()
     world.timestamps(None, {"a": 40.0, "b": 45.0, "c": 50.0, "d": 55.0})

@@ -4,7 +4,7 @@ import pytest
 
 from scheduler.model.identity import NodeIdentity
 from scheduler.signals.asking.resolver import UNMAPPED, NodeResolver
-from scheduler.signals.series_labels import NODE_LABELS, domain_labels
+from scheduler.signals.series_labels import NODE_LABELS, domain_labels, spellings
 from tests.builders import node_of
 
 
@@ -59,6 +59,11 @@ def test_every_style_of_naming_a_node_is_understood(label: str) -> None:
         pytest.param({"instance": ":9100"}, UNMAPPED, id="no host"),
         pytest.param({"instance": ""}, UNMAPPED, id="empty"),
         pytest.param({"instance": "A"}, UNMAPPED, id="names are exact"),
+        pytest.param({"k8s.node.name": "b"}, B, id="OpenTelemetry's name as it is"),
+        pytest.param({"U__k8s_2e_node_2e_name": "b"}, B, id="OpenTelemetry's name, escaped by values"),
+        pytest.param({"internal_ip": "10.0.0.1", "host": "gone"}, A, id="an address of kube_node_info"),
+        pytest.param({"host": "a", "instance": "b:1"}, B, id="a host may be another one than what was scraped"),
+        pytest.param({"host": "a:9100"}, UNMAPPED, id="a host has no port"),
         pytest.param({"pod": "a"}, UNMAPPED, id="labels that name no node"),
         pytest.param({}, UNMAPPED, id="no labels"),
     ],
@@ -67,6 +72,41 @@ def test_series_are_mapped_by_known_names_only(labels: dict[str, str], index: in
     resolver = NodeResolver(NODES)
     assert resolver.index_of(labels) == index
     assert resolver.index_of(labels) == index, "and the same again from memory"
+
+
+@pytest.mark.parametrize(
+    ("labels", "index"),
+    [
+        pytest.param({"target": "b", "node": "a"}, B, id="before all others"),
+        pytest.param({"target": "http://10.0.0.1:9100/probe"}, A, id="an address with scheme, port and path"),
+        pytest.param({"target": "gone", "node": "a"}, UNMAPPED, id="no other counts"),
+        pytest.param({"node": "a"}, UNMAPPED, id="a series without it"),
+        pytest.param({"target": ""}, UNMAPPED, id="empty"),
+    ],
+)
+def test_the_label_that_a_signal_names_is_the_only_one(labels: dict[str, str], index: int) -> None:
+    resolver = NodeResolver(NODES)
+    assert resolver.index_of(labels, "target") == index
+    for series in ([labels], [labels, {}], [labels, {"target": "a"}]):
+        assert resolver.indexes_of(series, node_label="target").tolist()[0] == index
+
+
+def test_a_label_may_be_read_in_both_ways_at_once() -> None:
+    resolver = NodeResolver(NODES)
+    series = [{"node": "b:9100"}]
+    for _ in range(2):
+        assert resolver.indexes_of(series).tolist() == [UNMAPPED], "the name of a node as it stands"
+        assert resolver.indexes_of(series, node_label="node").tolist() == [B], "or an address"
+
+
+def test_how_prometheus_writes_the_names_of_opentelemetry() -> None:
+    assert spellings("k8s.node.name") == (
+        "k8s_node_name",
+        "k8s.node.name",
+        "k8s_dot_node_dot_name",
+        "U__k8s_2e_node_2e_name",
+    )
+    assert spellings("a_b.c") == ("a_b_c", "a_b.c", "a__b_dot_c", "U__a__b_2e_c")
 
 
 def test_a_node_may_be_called_0() -> None:

@@ -130,3 +130,51 @@ def test_what_can_be_joined_is_taken(expr: str, joined: JoinedBy) -> None:
     query = parse_query(expr)
     assert isinstance(query, ParsedQuery)
     assert join_fault(query, joined) == ""
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        "expr: up, node_label: target",
+        "expr: 'max by (target) (x)', node_label: target",
+        "expr: util, by: gpu, node_label: k8s.node.name",
+        "expr: 'max by (target, app) (p99)', by: workload, workload: app, node_label: target",
+    ],
+)
+def test_a_signal_may_name_the_label_of_its_nodes(signal: str) -> None:
+    found, _ = read(signal)
+    assert found.node_label in ("target", "k8s.node.name")
+    assert read("expr: up")[0].node_label == ""
+
+
+def test_a_label_that_the_series_of_a_signal_lose_or_that_names_no_node_is_refused() -> None:
+    def refusal(signal: str) -> str:
+        with pytest.raises(RuleFilesError) as caught:
+            read(signal)
+        assert len(caught.value.problems) == 1
+        return caught.value.problems[0].message.removeprefix("signal 'x', ")
+
+    assert refusal("expr: 'max by (instance) (x)', node_label: host") == (
+        "expr: leaves no label that names the node (host): it keeps instance. Write `by (host)`, or `by: cluster`"
+    )
+    assert refusal("expr: 'max by (Hostname, gpu) (x)', by: gpu, node_label: k8s.node.name") == (
+        "expr: leaves no label that names the node (k8s.node.name): it keeps Hostname, gpu. Write"
+        ' `by ("k8s.node.name", gpu)`, or whatever your exporter calls the two'
+    )
+    assert refusal("expr: 'max by (host) (x)', node_label: host, lag: 'max by (instance) (y)'").startswith(
+        "lag: leaves"
+    )
+    for by, told in (("cluster", "cluster"), ("topology.kubernetes.io/zone", "a node label")):
+        said = refusal(f"expr: up, by: {by}, node_label: host")
+        assert said == (
+            f"node_label: names nodes, and the series of a signal `by: {told}` name none."
+            " Write `by: node`, `gpu` or `workload`, or drop the line"
+        )
+    pair = "by: pair, pair: {label: topology.kubernetes.io/zone, from: a, to: b}"
+    assert "the series of a signal `by: pair` name none" in refusal(f"expr: up, {pair}, node_label: host")
+    for wrong in ("__name__", "'a b'", "9a", "''", "'a\"b'"):
+        assert refusal(f"expr: up, node_label: {wrong}").startswith("node_label: "), wrong
+    assert "not a label of a series, got '9a'. Write its name as the series have it, as `host`" in refusal(
+        "expr: up, node_label: 9a"
+    )
+    assert "unknown field" in refusal("requested: cpu, node_label: host")

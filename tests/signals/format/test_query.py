@@ -89,3 +89,24 @@ def test_the_dialect_holds_for_its_own_file() -> None:
     }
     problems = lint_rule_files(files).problems
     assert [(problem.file, problem.line) for problem in problems] == [("b.yaml", 4)]
+
+
+MATCHERS = {"": (("cluster", "prod"),)}
+
+
+def test_metricsql_that_cannot_be_parsed_is_refused_where_its_server_has_matchers() -> None:
+    found = lint_rule_files(file_of(f"expr: '{UNREAD}', lag: 30", "metricsql"), matchers=MATCHERS)
+    assert [str(one) for one in found.problems] == [
+        "a.yaml:5:15: signal 'cpu', expr: not PromQL, so {cluster=\"prod\"} cannot be added to its selectors. Write it"
+        " as PromQL, or ask a server without matchers"
+    ]
+    assert found.warnings == (), "it is not sent"
+    lag = lint_rule_files(file_of(f"expr: max by (node) (x), lag: '{UNREAD}'", "metricsql"), matchers=MATCHERS)
+    assert [str(one).split(". ")[0] for one in lag.problems] == [
+        "a.yaml:5:39: signal 'cpu', lag: not PromQL, so {cluster=\"prod\"} cannot be added to its selectors"
+    ]
+    mistake = lint_rule_files(file_of("expr: 'sum('"), matchers=MATCHERS)
+    assert len(mistake.problems) == 1, "told once"
+    elsewhere = file_of(f"expr: '{UNREAD}', server: far", "metricsql")
+    assert not lint_rule_files(elsewhere, matchers=MATCHERS).problems
+    assert not lint_rule_files(file_of("expr: max by (node) (x)", "metricsql"), matchers=MATCHERS).problems
