@@ -81,20 +81,24 @@ class Match:
     expressions, of_namespace
         What the labels of the Pod, and those of its Namespace, must be like, as in label selectors of Kubernetes; all
         of these hold.
+    requests
+        Names of resources as globs; the Pod requests some of one of them.
     """
 
     namespaces: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     expressions: tuple[SelectorTerm, ...] = ()
     of_namespace: tuple[SelectorTerm, ...] = ()
+    requests: tuple[str, ...] = ()
 
     @property
     def is_for_all(self) -> bool:
-        return not (self.namespaces or self.labels or self.expressions or self.of_namespace)
+        return not (self.namespaces or self.labels or self.expressions or self.of_namespace or self.requests)
 
     def covers(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str] = NO_LABELS
     ) -> bool:
+        """Whether Pods of these labels may be meant; what they request is asked apart, with `is_requested_by`."""
         if self.namespaces and not any(fnmatch.fnmatchcase(namespace, glob) for glob in self.namespaces):
             return False
         if self.labels and not self.labels.items() <= labels.items():
@@ -102,6 +106,12 @@ class Match:
         if self.expressions and not all(requirement_holds(one, labels) for one in self.expressions):
             return False
         return not self.of_namespace or all(requirement_holds(one, namespace_labels) for one in self.of_namespace)
+
+    def is_requested_by(self, pod: PodInfo) -> bool:
+        if not self.requests:
+            return True
+        names = [name for name, amount in pod.requests.items() if amount]
+        return any(fnmatch.fnmatchcase(name, glob) for name in names for glob in self.requests)
 
 
 @dataclass(frozen=True, slots=True)

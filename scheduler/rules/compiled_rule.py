@@ -41,7 +41,9 @@ class CompiledRule:
 
     def concerns(self, pod: PodInfo, namespace_labels: Mapping[str, str] = NO_LABELS) -> bool:
         """Whether the rule concerns a Pod, whether it acts or watches: it matches, and gives something to look for."""
-        return self.rule.match.covers(pod.namespace, pod.labels, namespace_labels) and self.reading.concerns(pod)
+        match = self.rule.match
+        is_covered = match.covers(pod.namespace, pod.labels, namespace_labels) and match.is_requested_by(pod)
+        return is_covered and self.reading.concerns(pod)
 
     def is_soft(self, snapshot: Snapshot) -> bool:
         """Whether the Pod that the snapshot is for has waited so long that the rule refuses it no node."""

@@ -9,6 +9,7 @@ import pytest
 from scheduler.model.rules import Match
 from scheduler.model.selectors import SelectorTerm, selector_of
 from scheduler.model.structs import LabelSelector, Requirement
+from tests.builders import make_pod
 
 LABELS: list[dict[str, str]] = [{}, {"tier": "web"}, {"tier": "db"}, {"tier": ""}, {"other": "web"}]
 TERMS = (
@@ -46,3 +47,20 @@ def test_all_parts_of_a_match_hold_together() -> None:
     assert not match.covers("shop-1", {"app": "a"}, namespace)
     assert not match.covers("shop-1", pod, {"team": "db"})
     assert not match.covers("shop-1", pod)
+
+
+@pytest.mark.parametrize(
+    ("globs", "requests", "is_meant"),
+    [
+        ((), {}, True),
+        (("nvidia.com/gpu",), {"nvidia.com/gpu": 1}, True),
+        (("nvidia.com/gpu",), {"nvidia.com/gpu": 0}, False),
+        (("nvidia.com/gpu", "amd.com/*"), {"amd.com/gpu": 2}, True),
+        (("nvidia.com/*",), {"cpu": 1}, False),
+        (("memory",), {"memory": "1Gi"}, True),
+    ],
+)
+def test_what_a_pod_requests(globs: tuple[str, ...], requests: dict[str, str | int], is_meant: bool) -> None:
+    match = Match(requests=globs)
+    assert match.is_requested_by(make_pod("p", extended=requests)) == is_meant
+    assert match.is_for_all == (not globs)

@@ -13,7 +13,9 @@ from scheduler.strict_yaml.nodes import YamlMapping, YamlNode, YamlSequence, is_
 from scheduler.strict_yaml.report import Scope, clip, got
 from scheduler.strict_yaml.values import read_any_text, read_text, read_word
 
-MATCH: Final = Shape(fields=("namespaces", "labels", "matchExpressions", "namespace_labels", "namespaceSelector"))
+MATCH: Final = Shape(
+    fields=("namespaces", "labels", "requests", "matchExpressions", "namespace_labels", "namespaceSelector")
+)
 SELECTOR: Final = Shape(fields=("matchLabels", "matchExpressions"))
 EXPRESSION: Final = Shape(fields=("key", "operator", "values"), required=("key", "operator"))
 LABEL_MATCH: Final = Shape(fields=("pod", "node"), required=("pod", "node"))
@@ -25,6 +27,7 @@ _INSTEAD: Final = {"Exists": "In", "DoesNotExist": "NotIn"}
 _WRITE_VALUES: Final = "Write values, as `[shop, bank]`"
 _NAMESPACE_GLOB: Final = re.compile(r"(?:[-a-z0-9*?]|\[!?[-a-z0-9]+\])+")
 _MAX_GLOB: Final = 253
+_RESOURCE_GLOB: Final = re.compile(r"(?:[-a-z0-9.*?]{1,253}/)?[-A-Za-z0-9_.*?]{1,63}")
 
 
 def read_match(node: YamlNode | None, scope: Scope) -> Match:
@@ -37,7 +40,20 @@ def read_match(node: YamlNode | None, scope: Scope) -> Match:
     choices = read_choices(fields.get("namespace_labels"), scope.inner("namespace_labels"))
     of_namespace = tuple(SelectorTerm(key, "In", values) for key, values in choices.items())
     selector = _read_selector(fields.get("namespaceSelector"), scope.inner("namespaceSelector"))
-    return Match(namespaces, labels, expressions, of_namespace + selector)
+    requests = _read_resources(fields.get("requests"), scope.inner("requests"))
+    return Match(namespaces, labels, expressions, of_namespace + selector, requests)
+
+
+def _read_resources(node: YamlNode | None, scope: Scope) -> tuple[str, ...]:
+    write = "Write names of resources, as `[nvidia.com/gpu, amd.com/*]`"
+    found: list[str] = []
+    for item in read_list(node, scope, write) or ():
+        text = read_text(item, scope)
+        if text is not None and not _RESOURCE_GLOB.fullmatch(text):
+            scope.problem(item, f"not a resource's name, {got(item)}. {write}")
+        elif text is not None:
+            found.append(text)
+    return tuple(found)
 
 
 def _read_selector(node: YamlNode | None, scope: Scope) -> tuple[SelectorTerm, ...]:
