@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scheduler.cli.main import main
+from scheduler.cli.main import COMMANDS, main
 from scheduler.settings.load import load
 from scheduler.settings.options import OPTIONS
 from scheduler.settings.settings import Settings
@@ -73,6 +73,7 @@ def test_the_commands_about_rules_do_what_is_said(tmp_path: Path) -> None:
 
 def test_the_files_shown_can_be_read(tmp_path: Path) -> None:
     kinds = []
+    hooks = {hook["id"] for hook in yaml.safe_load((CHECKOUT / ".pre-commit-hooks.yaml").read_text())}
     for block in blocks("yaml"):
         document = yaml.safe_load(block.text)
         kinds.append(str(document.get("kind", sorted(document))))
@@ -90,13 +91,16 @@ def test_the_files_shown_can_be_read(tmp_path: Path) -> None:
             pack = CHECKOUT / "rules" / "node-utilisation.yaml"
             text = f"apiVersion: vane.dev/v1\nkind: Rules\n{block.text}"
             assert parse_rule_files({"README.yaml": text.encode(), "pack.yaml": pack.read_bytes()}, 1).tenants
+        if "repos" in document:
+            assert {hook["id"] for hook in document["repos"][0]["hooks"]} == hooks
         if document.get("kind") == "VaneConfiguration":
             file = tmp_path / "vane.yaml"
             file.write_text(block.text)
             settings = load({"config": str(file)}, {})
             assert settings.scheduler.profiles or settings.prometheus.servers
     configurations = ["VaneConfiguration", "VaneConfiguration"]
-    assert kinds == ["['rules', 'signals']", "['match']", "['tenants']", "['spec']", "Kustomization", *configurations]
+    others = ["['repos']", "['match']", "['tenants']", "['spec']", "Kustomization"]
+    assert kinds == ["['rules', 'signals']", *others, *configurations]
 
 
 def test_the_shortened_pack_is_the_pack() -> None:
@@ -107,6 +111,12 @@ def test_the_shortened_pack_is_the_pack() -> None:
         assert whole | {key: str(value) for key, value in signal.items()} == whole
     for rule in shown["rules"]:
         assert rule in pack["rules"]
+
+
+def test_the_table_of_commands_is_that_of_the_program() -> None:
+    text = README.read_text()
+    rows = text[text.index("| command | does |") :].split("\n\n")[0]
+    assert set(re.findall(r"`vane (\w+)", rows)) == {*COMMANDS}
 
 
 def test_the_table_of_flags_says_their_defaults() -> None:

@@ -69,7 +69,25 @@ class Parser(argparse.ArgumentParser):
         """Return what the words say; HelpAsked where one of them wants help, whatever the others are."""
         if any(word in ("-h", "--help") for word in words):
             raise HelpAsked(self.format_help())
-        return self.parse_args(words)
+        given, unknown = self.parse_known_args(words)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+        return given
+
+    def _meant(self, unknown: Sequence[str]) -> str:
+        """Return which flag the first unknown one is a slip of, where one is close."""
+        from scheduler.strict_yaml.report import did_you_mean
+
+        flags = [name for action in self._actions for name in action.option_strings if name.startswith("--")]
+        slips = [word.partition("=")[0] for word in unknown if word.startswith("--")]
+        return did_you_mean(slips[0], flags) if slips else ""
+
+
+def unknown_word(what: str, word: str, known: Sequence[str]) -> str:
+    """Return what is said of a word that is none of those known: commands, kinds, shells."""
+    from scheduler.strict_yaml.report import did_you_mean
+
+    return f"no such {what}, got {word!r}{did_you_mean(word, known)}. Write {', '.join(known[:-1])} or {known[-1]}"
 
 
 def keep_numpy_on_one_thread() -> None:

@@ -12,7 +12,7 @@ from scheduler.errors import VaneError
 _MAX_PORT: Final = 65_535
 
 
-def command(words: Sequence[str], around: Surroundings) -> int:
+def parser() -> Parser:
     parser = Parser(
         prog="vane demo",
         usage="vane demo [FLAGS]",
@@ -24,7 +24,11 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     parser.add_argument("--keep", action="store_true", help="go on after the summary, and print how to use kubectl")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port of the API server (0: any free one)")
     parser.add_argument("--picture", metavar="FILE", help="save what the screen shows as SVG; needs rich")
-    given = parser.read(words)
+    return parser
+
+
+def command(words: Sequence[str], around: Surroundings) -> int:
+    given = parser().read(words)
     if not 0 <= given.port <= _MAX_PORT:
         raise UsageError(f"vane demo: --port: must be from 0 to {_MAX_PORT}, got {given.port}. Write 0 for any")
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TextIO
 
 from scheduler import __version__
-from scheduler.cli.command_line import FAILED, OK, HelpAsked, Parser, Surroundings, UsageError
+from scheduler.cli.command_line import FAILED, OK, HelpAsked, Parser, Surroundings, UsageError, unknown_word
 from scheduler.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 _Command = Callable[[Sequence[str], Surroundings], int]
 
-COMMANDS: Final = ("run", "check", "rules", "demo", "top")
+COMMANDS: Final = ("run", "check", "rules", "demo", "top", "schema", "completion")
 NOT_BUILT: Final = ("explain", "whatif", "simulate", "backtest", "doctor")
 
-_USAGE: Final = f"""\
+_USAGE: Final = """\
 Vane places Pods by live business signals, written as PromQL.
 
 usage: vane COMMAND [FLAGS]
@@ -35,10 +35,11 @@ usage: vane COMMAND [FLAGS]
   vane rules test       run tests of rules
   vane rules export     write signals as recording rules for Prometheus
   vane top [NAME]       show what signals measure now, by node
+  vane schema [KIND]    print the JSON schema of a kind of file, for editors
+  vane completion SHELL print the completion script of a shell: bash, zsh or fish
   vane version          print the version
 
-`vane COMMAND --help` lists the flags of a command.
-Not built yet: {", ".join(NOT_BUILT)}.
+`vane COMMAND --help` lists the flags of a command. With `kubectl vane top` you reach a Vane in a cluster.
 """
 
 
@@ -82,8 +83,7 @@ def _dispatch(words: Sequence[str], around: Surroundings) -> int:
         return _command(command)(flags, around)
     if command in NOT_BUILT:
         raise UsageError(f"vane {command}: not built yet")
-    known = f"{', '.join(COMMANDS)} or version"
-    raise UsageError(f"vane: no such command, got {command!r}. Write {known}; see vane --help")
+    raise UsageError(f"vane: {unknown_word('command', command, (*COMMANDS, 'version'))}; see vane --help")
 
 
 def _command(name: str) -> _Command:
@@ -92,9 +92,12 @@ def _command(name: str) -> _Command:
     return command
 
 
+def version_parser() -> Parser:
+    return Parser(prog="vane version", usage="vane version", description="Print the version.")
+
+
 def _version(words: Sequence[str], around: Surroundings) -> int:
-    parser = Parser(prog="vane version", usage="vane version", description="Print the version.")
-    parser.read(words)
+    version_parser().read(words)
     print(f"vane {__version__}", file=around.out)
     return OK
 

@@ -14,7 +14,12 @@ from scheduler.cli.command_line import (
     add_options,
     keep_numpy_on_one_thread,
     settings_of,
+    unknown_word,
 )
+
+
+def parsers() -> dict[str, Parser]:
+    return {"test": _test_parser(), "export": _export_parser()}
 
 
 def command(words: Sequence[str], around: Surroundings) -> int:
@@ -25,11 +30,11 @@ def command(words: Sequence[str], around: Surroundings) -> int:
     if words and words[0] in ("-h", "--help"):
         print(usage, file=around.out)
         return OK
-    found = f"no such command, got {words[0]!r}" if words else "no command given"
+    found = unknown_word("command", words[0], tuple(known)) if words else "no command given"
     raise UsageError(f"vane rules: {found}. {usage[:1].upper()}{usage[1:]}")
 
 
-def _test(words: Sequence[str], around: Surroundings) -> int:
+def _test_parser() -> Parser:
     parser = Parser(
         prog="vane rules test",
         usage="vane rules test FILE... [--real]",
@@ -39,7 +44,11 @@ def _test(words: Sequence[str], around: Surroundings) -> int:
     parser.add_argument("files", nargs="+", metavar="FILE", help="test file")
     parser.add_argument("--real", action="store_true", help="query a real Prometheus, started for each test")
     parser.add_argument("--prometheus-dir", metavar="DIR", help="folder of the program prometheus (else from PATH)")
-    given = parser.read(words)
+    return parser
+
+
+def _test(words: Sequence[str], around: Surroundings) -> int:
+    given = _test_parser().read(words)
 
     keep_numpy_on_one_thread()
     from scheduler.rule_tests.command import run_test_files
@@ -54,7 +63,7 @@ def _test(words: Sequence[str], around: Surroundings) -> int:
     return run_test_files([Path(file) for file in given.files], server, around.out)
 
 
-def _export(words: Sequence[str], around: Surroundings) -> int:
+def _export_parser() -> Parser:
     parser = Parser(
         prog="vane rules export",
         usage="vane rules export --prometheus [PATH...] [FLAGS]",
@@ -65,7 +74,11 @@ def _export(words: Sequence[str], around: Surroundings) -> int:
     parser.add_argument("--prometheus", action="store_true", required=True, help="required: the only form so far")
     parser.add_argument("--server", metavar="NAME", help="only signals of this Prometheus ('': the unnamed one)")
     add_options(parser, lambda option: option.flag == "prometheus-matcher")
-    given = vars(parser.read(words))
+    return parser
+
+
+def _export(words: Sequence[str], around: Surroundings) -> int:
+    given = vars(_export_parser().read(words))
     paths, server, _ = given.pop("paths"), given.pop("server"), given.pop("prometheus")
 
     from scheduler.app.prometheus_servers import matchers_of

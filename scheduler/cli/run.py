@@ -11,14 +11,18 @@ if TYPE_CHECKING:
     from scheduler.settings.settings import Settings
 
 
-def command(words: Sequence[str], around: Surroundings) -> int:
+def parser() -> Parser:
     parser = Parser(
         prog="vane run",
         usage="vane run [FLAGS]",
         description="Run the scheduler. Flags override the environment, which overrides the --config file.",
     )
     add_options(parser, lambda _: True)
-    settings = settings_of(vars(parser.read(words)), around)
+    return parser
+
+
+def command(words: Sequence[str], around: Surroundings) -> int:
+    settings = settings_of(vars(parser().read(words)), around)
     return (around.run or _run_scheduler)(settings)
 
 

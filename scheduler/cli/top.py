@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
 import textwrap
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -33,43 +35,58 @@ _INTERRUPTED: Final = 130
 _SHORTEST_INTERVAL_S: Final = 0.5
 
 
-def command(words: Sequence[str], around: Surroundings) -> int:
+def parser(program: str = "vane", *, has_address: bool = True) -> Parser:
+    """Return the flags; those that say where Vane is only where it has to be said."""
     parser = Parser(
-        prog="vane top",
-        usage="vane top [SIGNAL|NODE] [FLAGS]",
+        prog=f"{program} top",
+        usage=f"{program} top [SIGNAL|NODE] [FLAGS]",
         description="Show what signals measure now, node by node: in a terminal until ^C, in a pipe once.",
     )
     parser.add_argument("name", nargs="?", default="", metavar="SIGNAL|NODE", help="one signal, or one node")
     parser.add_argument(
-        "--sort", default="value", metavar="value|age|name", help="order of nodes (value, highest first)"
+        "--sort",
+        default="value",
+        metavar="value|age|name",
+        help="what comes first: highest value, oldest or by name (value)",
     )
     parser.add_argument("--limit", type=int, metavar="N", help=f"nodes of each signal ({MANY}; {FEW} without a name)")
     parser.add_argument("--once", action="store_true", help="print once, even in a terminal")
     parser.add_argument("--interval", default="2s", metavar="DURATION", help="how often the screen is refreshed (2s)")
     parser.add_argument("--output", default="table", metavar="table|json", help="json: print /signals once (table)")
-    parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"address of Vane ({DEFAULT_URL})")
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="file with a token; not needed if Vane listens only on loopback"
     )
+    if not has_address:
+        return parser
+    parser.add_argument("--url", default=DEFAULT_URL, metavar="URL", help=f"address of Vane ({DEFAULT_URL})")
     parser.add_argument("--ca-file", type=Path, metavar="FILE", help="file with the certificate authority to trust")
     parser.add_argument("--insecure-skip-tls-verify", action="store_true", help="accept any certificate")
-    given = parser.read(words)
+    return parser
+
+
+def command(words: Sequence[str], around: Surroundings) -> int:
+    given = parser().read(words)
+    server = ServerAccess(given.url, given.token_file, given.ca_file, given.insecure_skip_tls_verify)
+    return show(given, server, around, "vane")
+
+
+def show(given: argparse.Namespace, server: ServerAccess, around: Surroundings, program: str) -> int:
+    """Show what was asked for, of this server."""
     for flag, value, allowed in (
         ("sort", given.sort, ("value", "age", "name")),
         ("output", given.output, ("table", "json")),
     ):
         if value not in allowed:
-            raise UsageError(f"vane top: --{flag}: must be {' or '.join(allowed)}, got {value!r}")
+            raise UsageError(f"{program} top: --{flag}: must be {' or '.join(allowed)}, got {value!r}")
     if given.limit is not None and not 1 <= given.limit <= _MAX_NODES:
-        raise UsageError(f"vane top: --limit: must be from 1 to {_MAX_NODES}, got {given.limit}")
-    server = ServerAccess(given.url, given.token_file, given.ca_file, given.insecure_skip_tls_verify)
+        raise UsageError(f"{program} top: --limit: must be from 1 to {_MAX_NODES}, got {given.limit}")
     options = TopOptions(
         server, given.name, given.sort, given.limit, given.once, _interval_s(given.interval), given.output == "json"
     )
     try:
         run_top(options, around.out, around.err)
     except VaneError as error:
-        raise UsageError(f"vane top: {error}") from error
+        raise UsageError(f"{program} top: {error}") from error
     except BrokenPipeError:
         # head and the like have read enough; what is still buffered must not be written at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), around.out.fileno())
@@ -109,7 +126,11 @@ def run_top(options: TopOptions, out: TextIO, err: TextIO, pause: Callable[[floa
     TopError
         There is no page, at the first look; later ones are shown on the screen and retried.
     """
-    reader = SignalsReader(options.server)
+    with closing(SignalsReader(options.server)) as reader:
+        _show(reader, options, out, err, pause)
+
+
+def _show(reader: SignalsReader, options: TopOptions, out: TextIO, err: TextIO, pause: Callable[[float], None]) -> None:
     asked = _asked(reader, options)
     page = reader.read(**asked)
     if options.is_json or options.is_once or not out.isatty():
@@ -177,4 +198,4 @@ def _draw(lines: list[str], note: str, out: TextIO) -> None:
 
 
 def _lines(page: dict[str, Any], asked: dict[str, str]) -> list[str]:
-    return lines_of(page, asked.get("signal", ""))
+    return lines_of(page, asked.get("signal", ""), asked["sort"], asked.get("node", ""))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
+import socket
 import ssl
 import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from scheduler.errors import VaneError
 from scheduler.tls import ClientTls, TlsFiles, TlsFilesError
@@ -37,14 +38,32 @@ class UnknownNameError(TopError):
     """The server knows no such signal or node."""
 
 
+class Way(Protocol):
+    """Another way to a server than a connection of one's own: through the API server, to the Pod that leads."""
+
+    @property
+    def name(self) -> str:
+        """As users know it, for messages; the certificate behind it is not verified, the way itself is trusted."""
+
+    def connect(self) -> socket.socket:
+        """Return a new connection; a VaneError where there is none."""
+
+    def problem(self) -> str:
+        """Return what the other end says is wrong with the last connection; empty where it says nothing."""
+
+    def token(self) -> str:
+        """Return a token for a server that requires one; a VaneError where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerAccess:
-    """Where to read, and how to be let in."""
+    """Where to read, and how to be let in; with a `way` the URL says nothing."""
 
     url: str = DEFAULT_URL
     token_file: Path | None = None
     ca_file: Path | None = None
     skips_verification: bool = False
+    way: Way | None = None
 
 
 class SignalsReader:
@@ -61,6 +80,8 @@ class SignalsReader:
             raise TopError(f"--url: must be https and a host, got {server.url!r}. Write it as {DEFAULT_URL}")
         self._prefix = parts.path.rstrip("/")
         self._tls = _tls(server)
+        self._token: str | None = None
+        self._connected: http.client.HTTPSConnection | None = None
         self.note = "the certificate is not verified" if server.skips_verification else ""
 
     def read(self, **asked: str) -> dict[str, Any]:
@@ -71,6 +92,8 @@ class SignalsReader:
         TopError
             There is none; UnknownNameError where what is asked for is not known.
         """
+        if self._server.way is not None:
+            return self._read_through(self._server.way, asked)
         try:
             return self._read(asked)
         except ssl.SSLCertVerificationError as error:
@@ -84,28 +107,57 @@ class SignalsReader:
     def _may_be_self_signed(self) -> bool:
         return self._server.ca_file is None and self._server.token_file is None and is_loopback(self._host)
 
+    def close(self) -> None:
+        if self._connected is not None:
+            self._connected.close()
+            self._connected = None
+
     def _read(self, asked: dict[str, str]) -> dict[str, Any]:
         connection = http.client.HTTPSConnection(
             self._host, self._port, timeout=_TIMEOUT_S, context=self._tls.context()
         )
         try:
-            connection.request(
-                "GET", f"{self._prefix}/signals?{urllib.parse.urlencode(asked)}", headers=self._headers()
-            )
-            response = connection.getresponse()
-            body = response.read(_MAX_BYTES)
+            status, body = self._answer(connection, asked)
         except ssl.SSLCertVerificationError:
             raise
         except (OSError, http.client.HTTPException) as error:
             raise TopError(self._unreachable(error)) from error
         finally:
             connection.close()
-        return self._page(response.status, body)
+        return self._page(status, body)
+
+    def _read_through(self, way: Way, asked: dict[str, str]) -> dict[str, Any]:
+        """Read over the connection that is open, or over a new one: the leader may be another by now."""
+        is_new = self._connected is None
+        try:
+            if self._connected is None:
+                self._connected = _ThroughConnection(way, self._tls.context())
+            status, body = self._answer(self._connected, asked)
+            if status == http.client.UNAUTHORIZED and self._server.token_file is None:
+                self._token = way.token()  # the first, or the one before has ended
+                status, body = self._answer(self._connected, asked)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            if is_new:
+                raise TopError(f"{way.name}: {way.problem() or error or type(error).__name__}") from error
+            return self._read_through(way, asked)
+        except TopError:
+            raise
+        except VaneError as error:
+            self.close()
+            raise TopError(str(error)) from error
+        return self._page(status, body)
+
+    def _answer(self, connection: http.client.HTTPSConnection, asked: dict[str, str]) -> tuple[int, bytes]:
+        page = f"{self._prefix}/signals?{urllib.parse.urlencode(asked)}"
+        connection.request("GET", page, headers=self._headers())
+        response = connection.getresponse()
+        return response.status, response.read(_MAX_BYTES)
 
     def _headers(self) -> dict[str, str]:
         path = self._server.token_file
         if path is None:
-            return {}
+            return {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
             token = path.read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
@@ -116,9 +168,10 @@ class SignalsReader:
 
     def _page(self, status: int, body: bytes) -> dict[str, Any]:
         text = body[:_SHOWN].decode(errors="replace").strip()
-        url = self._server.url
+        url = self._server.url if self._server.way is None else self._server.way.name
         if status == http.client.UNAUTHORIZED:
-            what = "refuses this token" if self._server.token_file else "requires a token"
+            has_token = self._server.token_file or self._server.way
+            what = "refuses this token" if has_token else "requires a token"
             raise TopError(
                 f"{url} {what}: {text}. Write --token-file FILE, with a token of an account that may get /signals: "
                 "only a Vane that listens only on loopback needs none"
@@ -142,7 +195,7 @@ class SignalsReader:
         if isinstance(error, ConnectionRefusedError):
             return (
                 f"nothing listens at {url}. Is `vane run` up there, with this --secure-port? For one in the cluster: "
-                "kubectl -n vane-system port-forward deployment/vane 10259"
+                "kubectl vane top"
             )
         if isinstance(error, TimeoutError):
             return f"{url} does not answer within {_TIMEOUT_S:g} s"
@@ -160,6 +213,20 @@ class SignalsReader:
         )
 
 
+class _ThroughConnection(http.client.HTTPSConnection):
+    """HTTPS over a connection that a `Way` opens."""
+
+    def __init__(self, way: Way, context: ssl.SSLContext) -> None:
+        super().__init__("localhost", timeout=_TIMEOUT_S, context=context)
+        self._way = way
+        self._trust = context
+
+    def connect(self) -> None:
+        plain = self._way.connect()
+        plain.settimeout(_TIMEOUT_S)
+        self.sock = self._trust.wrap_socket(plain, server_hostname="localhost")
+
+
 def is_loopback(host: str) -> bool:
     """Whether only this machine can be behind an address."""
     try:
@@ -169,7 +236,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _tls(server: ServerAccess) -> ClientTls:
-    if server.skips_verification:
+    if server.skips_verification or server.way is not None:
         return ClientTls(verify=False)
     try:
         return ClientTls(TlsFiles(None if server.ca_file is None else str(server.ca_file)))

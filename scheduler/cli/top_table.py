@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
+
+from scheduler.model.rule_words import Unit
+from scheduler.signals.format.units import amount_text
 
 _SIGNAL_HEAD: Final = ("SIGNAL", "STATE", "AGE", "NODES", "REFUSED", "WHAT IS WRONG")
 _NODE_HEAD: Final = ("SIGNAL", "NODE", "VALUE", "PENDING", "AGE", "STATE", "RULES")
 _LEARNED_HEAD: Final = ("SIGNAL", "WORKLOAD", "A POD ADDS", "HALF OF THEM", "SEEN")
 _RIGHT: Final = frozenset({"SEEN", "AGE", "NODES", "REFUSED", "VALUE", "PENDING"})
 _NONE: Final = "-"
-_SUFFIXES: Final = {"percent": " %", "s": " s", "ms": " ms", "watt": " W", "celsius": " °C"}
-_BINARY: Final = ("", " Ki", " Mi", " Gi", " Ti", " Pi")
+_DIGITS: Final = 4
 _MISSING_REASONS: Final = {
     "no_answer": "no answer yet",
     "too_old": "too old",
@@ -25,9 +28,20 @@ _MISSING_REASONS: Final = {
 }
 
 
-def lines_of(page: dict[str, Any], shown: str = "") -> list[str]:
-    """Return the page as lines without line ends; `shown` leaves one signal in the header."""
-    signals: list[dict[str, Any]] = page["signals"]
+def lines_of(page: dict[str, Any], shown: str = "", sort: str = "value", node: str = "") -> list[str]:
+    """Return the page as lines without line ends.
+
+    Parameters
+    ----------
+    shown
+        The one signal that the header is left with; empty for all.
+    sort
+        Which comes first. The server has sorted the nodes of each signal; here the signals are, and the lines of one
+        node: `value` what refuses most and scores lowest, `age` the oldest, `name`.
+    node
+        The one node whose values these are; empty for several.
+    """
+    signals = sorted(page["signals"], key=lambda one: _rank_of_signal(one, page["rules"], sort))
     units = {signal["name"]: signal["unit"] for signal in signals}
     suspect = {signal["name"] for signal in signals if signal["suspect"]}
     lines = _columns(_SIGNAL_HEAD, [_signal(one, page["rules"]) for one in signals if shown in ("", one["name"])])
@@ -37,10 +51,30 @@ def lines_of(page: dict[str, Any], shown: str = "") -> list[str]:
     if learned:
         lines += ["", *_columns(_LEARNED_HEAD, learned)]
     nodes: list[dict[str, Any]] = page["nodes"]
+    if node:
+        nodes = sorted(nodes, key=lambda one: _rank_of_line(one, sort))
+    else:
+        order = {one["name"]: rank for rank, one in enumerate(signals)}
+        nodes = sorted(nodes, key=lambda one: order.get(one["signal"], 0))
     if nodes:
         rows = [_node(one, units.get(one["signal"], ""), one["signal"] in suspect) for one in nodes]
         lines += ["", *_columns(_NODE_HEAD, rows)]
     return lines
+
+
+def _rank_of_signal(signal: dict[str, Any], rules: Sequence[dict[str, Any]], sort: str) -> tuple[Any, ...]:
+    if sort == "age":
+        return (-math.inf if signal["age_s"] is None else -signal["age_s"], signal["name"])
+    n_refused = sum(rule["refused_nodes"] or 0 for rule in rules if rule["signal"] == signal["name"])
+    return (signal["name"],) if sort == "name" else (-n_refused, signal["name"])
+
+
+def _rank_of_line(node: dict[str, Any], sort: str) -> tuple[Any, ...]:
+    if sort == "age":
+        return (-math.inf if node["age_s"] is None else -node["age_s"], node["signal"])
+    is_refused = any("refused" in rule["verdict"] for rule in node["rules"])
+    points = min((rule["score"] for rule in node["rules"] if rule["score"] is not None), default=math.inf)
+    return (node["signal"],) if sort == "name" else (not is_refused, points, node["signal"])
 
 
 def _signal(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -114,12 +148,7 @@ def _rule(rule: dict[str, Any]) -> str:
 def _value(value: float | None, unit: str) -> str:
     if value is None:
         return _NONE
-    if unit != "bytes":
-        return f"{value:.4g}{_SUFFIXES.get(unit, '')}"
-    step = 0
-    while abs(value) >= 1024 and step < len(_BINARY) - 1:
-        value, step = value / 1024, step + 1
-    return f"{value:.4g}{_BINARY[step]}B" if step else f"{value:.4g} B"
+    return amount_text(value, Unit(unit or Unit.NONE), _DIGITS)
 
 
 def _age(age_s: float | None) -> str:

@@ -21,8 +21,10 @@ from scheduler.model.structs import Requirement
 ABSENT = -1
 """The code of a node that does not carry the key."""
 
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_SUBDOMAIN = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+LABEL_KEY = re.compile(rf"(?:(?=[^/]{{1,253}}/){_LABEL}(?:\.{_LABEL})*/)?{_NAME}")
+LABEL_VALUE = re.compile(rf"(?:{_NAME})?")
 # No more digits than int64 has: Python refuses to convert thousands of them, with an error.
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 
@@ -37,14 +39,11 @@ def parse_int64(text: str) -> int | None:
 
 
 def is_label_key(key: str) -> bool:
-    prefix, slash, name = key.rpartition("/")
-    if slash and not _SUBDOMAIN.fullmatch(prefix):
-        return False
-    return _NAME.fullmatch(name) is not None
+    return LABEL_KEY.fullmatch(key) is not None
 
 
 def is_label_value(value: str) -> bool:
-    return value == "" or _NAME.fullmatch(value) is not None
+    return LABEL_VALUE.fullmatch(value) is not None
 
 
 class AnyRequirement(Protocol):

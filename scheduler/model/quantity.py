@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from scheduler.errors import InvalidObjectError
 
-_PATTERN = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
+QUANTITY = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
 
 _MAX_DIGITS = 1_000
 """Python refuses to convert some thousands of digits, with an error of its own."""
@@ -42,7 +42,7 @@ _SECONDS = {
 @functools.lru_cache(maxsize=65_536)
 def parse_quantity(text: str) -> Fraction:
     """Return the exact value of `text`; raise InvalidObjectError where it is no quantity."""
-    match = _PATTERN.fullmatch(text)
+    match = QUANTITY.fullmatch(text)
     if match is None:
         shown = repr(text) if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]!r} and more"
         raise InvalidObjectError(f"quantity: got {shown}. Write a number with an optional suffix, as 250m or 1Gi")

@@ -27,14 +27,14 @@ VANES: Final = {
 }
 """What is said of settings that stand at the top of a VaneConfiguration."""
 
-_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
+GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostFilter")
 """Points that kube-scheduler 1.37 has for groups of Pods, and Vane has not."""
 
 PROFILE: Final = Shape(
     fields=("schedulerName", "plugins", "pluginConfig", "percentageOfNodesToScore"), refused=VANES, is_go=True
 )
 PLUGINS: Final = Shape(
-    fields=(MULTI_POINT, *POINTS, *_GROUP_POINTS),
+    fields=(MULTI_POINT, *POINTS, *GROUP_POINTS),
     refused={"normalizeScore": "belongs to score, as in kube-scheduler. Write score"},
     is_go=True,
 )
@@ -82,7 +82,7 @@ def _profile(fields: Fields, *, is_only: bool) -> ProfileSettings:
         if sets is None or point not in sets:
             continue
         found = _plugin_set(sets.get(point), sets.scope.inner(point))
-        if point not in _GROUP_POINTS:
+        if point not in GROUP_POINTS:
             plugins.append((point, found))
         elif found.enabled:
             sets.scope.inner(point).problem(sets.at(point), "not built yet. Drop it")

@@ -11,7 +11,7 @@ from scheduler.strict_yaml.report import Scope, got
 
 INT32: Final = 2**31 - 1
 INT64: Final = 2**63 - 1
-_MAX_NAME: Final = 253
+MAX_NAME: Final = 253
 
 
 def read_data(node: YamlNode, scope: Scope) -> Document:
@@ -24,11 +24,11 @@ def read_name(fields: Fields, name: str, example: str) -> str:
     """Return a text that must be there; "" where it is wrong."""
     node, scope = fields.get(name), fields.scope.inner(name)
     value = "" if node is None else read_data(node, scope).value
-    if isinstance(value, str) and value and len(value) <= _MAX_NAME and not any(map(str.isspace, value)):
+    if isinstance(value, str) and value and len(value) <= MAX_NAME and not any(map(str.isspace, value)):
         return value
     if node is None or not is_broken(node):
         found = "got nothing" if node is None else got(node)
-        what = f"must be 1 to {_MAX_NAME} characters without spaces, {found}. Write for example {example}"
+        what = f"must be 1 to {MAX_NAME} characters without spaces, {found}. Write for example {example}"
         scope.problem(node or fields.node, what)
     return ""
 

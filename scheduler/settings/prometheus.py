@@ -7,13 +7,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import Field, StrictInt
+from pydantic import ConfigDict, Field, StrictInt
 
 from scheduler.promql.nodes import Feature
-from scheduler.settings.values import AnyPath, DnsLabel, Group, Headers, HttpUrl, Matchers, UserName
+from scheduler.settings.values import AnyPath, DnsLabel, Group, Headers, HttpUrl, Matchers, UserName, together
 from scheduler.strict_yaml.document import Location
 
 SERVERS: Final = ("prometheus", "servers")
+TOGETHER: Final = (("username", "passwordFile"), ("certFile", "keyFile"))
+"""Fields of which none means anything without the other."""
 PATHS: Final = ("tokenFile", "passwordFile", "certFile", "keyFile", "caFile")
 
 
@@ -28,6 +30,8 @@ class Flavor(StrEnum):
 
 class ServerSettings(Group):
     """How one Prometheus is asked."""
+
+    model_config = ConfigDict(json_schema_extra=together(*TOGETHER))
 
     url: HttpUrl | None = Field(
         default=None,
@@ -107,11 +111,8 @@ def conflicts(settings: PrometheusSettings, place: Callable[[Location], str]) ->
 
 def _of_one(server: ServerSettings, at: Location, place: Callable[[Location], str]) -> list[str]:
     found = []
-    pairs = (
-        (server.username, server.password_file, "username", "passwordFile"),
-        (server.cert_file, server.key_file, "certFile", "keyFile"),
-    )
-    for one, other, name, other_name in pairs:
+    given_pairs = ((server.username, server.password_file), (server.cert_file, server.key_file))
+    for (one, other), (name, other_name) in zip(given_pairs, TOGETHER, strict=True):
         if (one is None) != (other is None):
             given, lacking = (name, other_name) if other is None else (other_name, name)
             found.append(f"{place((*at, given))}: also needs {lacking}. Write it, or drop {given}")

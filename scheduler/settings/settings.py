@@ -5,17 +5,19 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Literal
 
-from pydantic import Field, InstanceOf, StrictBool, StrictInt
+from pydantic import ConfigDict, Field, InstanceOf, StrictBool, StrictInt, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from scheduler.settings.prometheus import PrometheusSettings
 from scheduler.settings.scheduler import SchedulerSettings
-from scheduler.settings.values import Address, AnyPath, DnsLabel, DnsName, Group, NamedPaths, Seconds, Text
+from scheduler.settings.values import Address, AnyPath, DnsLabel, DnsName, Group, NamedPaths, Seconds, Text, together
 
 
 class ServingSettings(Group):
     """The page with health and metrics."""
+
+    model_config = ConfigDict(json_schema_extra=together(("tlsCertFile", "tlsPrivateKeyFile")))
 
     secure_port: Annotated[StrictInt, Field(ge=0, le=65535)] = Field(
         default=10259, description="HTTPS port of health and metrics, the same as kube-scheduler's; 0: no pages"
@@ -105,7 +107,7 @@ class Settings(BaseSettings):
     rules: tuple[AnyPath, ...] = Field(
         default=(), description="Rule file, or folder of rule files; unset: no rules, like kube-scheduler"
     )
-    scheduler: InstanceOf[SchedulerSettings] = SchedulerSettings()
+    scheduler: Annotated[InstanceOf[SchedulerSettings], WithJsonSchema({})] = SchedulerSettings()
     clusters: NamedPaths = Field(
         default=(), description="Name and kubeconfig file of another cluster in which Bind plugins may bind"
     )

@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, WithJsonSchema
 from pydantic.alias_generators import to_camel
+
+from scheduler.strict_yaml.schema import mapping_of, matching, whole
 
 # It names the metric, which the expressions themselves say.
 _METRIC: Final = "__name__"
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE: Final = re.compile(r"([!-~\x80-\xff]([\t -~\x80-\xff]*[!-~\x80-\xff])?)?")
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_DURATION: Final = re.compile(r"[-+]?([0-9]{1,9}(\.[0-9]{0,9})?(ns|us|µs|μs|ms|s|m|h))+")
+DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+DNS_NAME: Final = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
+_MAX_NAME: Final = 253
+_PATH: Final = {"type": "string", "minLength": 1}
+GO_DURATION: Final = re.compile(r"[-+]?([0-9]{1,9}(\.[0-9]{0,9})?(ns|us|µs|μs|ms|s|m|h))+")
 _DURATION_PART: Final = re.compile(r"([0-9.]+)([^0-9.]+)")
 _UNITS_S: Final = {
     "ns": Fraction(1, 10**9),
@@ -73,7 +78,7 @@ def _as_headers(value: object) -> object:
 
 def _as_seconds(value: object) -> float:
     """Take a duration as Go writes it (`15s`, `1m30s`, `500ms`); a bare number has no unit and is refused."""
-    if not isinstance(value, str) or not _DURATION.fullmatch(value):
+    if not isinstance(value, str) or not GO_DURATION.fullmatch(value):
         raise ValueError(value)
     parts = _DURATION_PART.findall(value.lstrip("+-"))
     seconds = float(sum(Fraction(number.rstrip(".")) * _UNITS_S[unit] for number, unit in parts))
@@ -114,20 +119,41 @@ def _pairs_of(value: object) -> tuple[tuple[Any, ...], ...]:
     return tuple(pairs)
 
 
+def together(*pairs: tuple[str, str]) -> dict[str, Any]:
+    """Return what a schema says of fields of which none means anything without the other."""
+    return {"dependencies": {name: [other] for pair in pairs for name, other in (pair, pair[::-1])}}
+
+
 def duration_text(seconds: float) -> str:
     """Return seconds as they are written in settings: `15s`, `0.5s`."""
     return f"{seconds:g}s"
 
 
-AnyPath = Annotated[Path, BeforeValidator(_as_path)]
-HttpUrl = Annotated[str, BeforeValidator(_as_http_url)]
-Address = Annotated[str, BeforeValidator(_as_address)]
-Headers = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_as_headers)]
-Matchers = Annotated[tuple[tuple[str, str], ...], BeforeValidator(_as_matchers)]
+AnyPath = Annotated[Path, BeforeValidator(_as_path), WithJsonSchema(_PATH)]
+HttpUrl = Annotated[str, BeforeValidator(_as_http_url), WithJsonSchema(matching(r"https?://[^@?#]+"))]
+Address = Annotated[
+    str,
+    BeforeValidator(_as_address),
+    WithJsonSchema(matching(r"localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9a-fA-F:.]*:.*")),
+]
+Headers = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(_as_headers),
+    WithJsonSchema(mapping_of(matching(_HEADER_VALUE), {"pattern": whole(_HEADER_NAME)}) | {"minProperties": 0}),
+]
+Matchers = Annotated[
+    tuple[tuple[str, str], ...],
+    BeforeValidator(_as_matchers),
+    WithJsonSchema(mapping_of({"type": "string", "minLength": 1}) | {"minProperties": 0}),
+]
 # RFC 7617: a colon would end the user's name.
 UserName = Annotated[str, StringConstraints(pattern=r"^[^:\x00-\x1f\x7f]+$", max_length=253)]
 Text = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=253)]
-DnsLabel = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}$")]
-DnsName = Annotated[str, StringConstraints(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=253)]
-Seconds = Annotated[float, BeforeValidator(_as_seconds)]
-NamedPaths = Annotated[tuple[tuple[DnsName, AnyPath], ...], BeforeValidator(_as_named_paths)]
+DnsLabel = Annotated[str, StringConstraints(pattern=rf"^{DNS_LABEL}$")]
+DnsName = Annotated[str, StringConstraints(pattern=f"^{DNS_NAME}$", max_length=_MAX_NAME)]
+Seconds = Annotated[float, BeforeValidator(_as_seconds), WithJsonSchema(matching(GO_DURATION))]
+NamedPaths = Annotated[
+    tuple[tuple[DnsName, AnyPath], ...],
+    BeforeValidator(_as_named_paths),
+    WithJsonSchema(mapping_of(_PATH, matching(DNS_NAME, _MAX_NAME)) | {"minProperties": 0}),
+]

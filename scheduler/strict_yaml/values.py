@@ -15,10 +15,9 @@ from scheduler.strict_yaml.nodes import YamlNode, YamlScalar, is_broken
 from scheduler.strict_yaml.report import Scope, clip, did_you_mean, got
 
 # No exponent of four digits: an exact fraction of 1e999999999 does not fit into memory.
-_NUMBER: Final = re.compile(
-    r"([-+]?(?:0|[1-9][0-9]{0,30}|(?=\.[0-9]))(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,3})?) ?([A-Za-zµ°%]*)"
-)
-_DURATION: Final = re.compile(
+DIGITS: Final = r"[-+]?(?:0|[1-9][0-9]{0,30}|(?=\.[0-9]))(?:\.[0-9]{0,30})?(?:[eE][-+]?[0-9]{1,3})?"
+_NUMBER: Final = re.compile(rf"({DIGITS}) ?([A-Za-zµ°%]*)")
+DURATION: Final = re.compile(
     r"(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?(?:([0-9]{1,9})ms)?"
 )
 _DURATION_PARTS: Final = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
@@ -64,7 +63,7 @@ def read_duration(node: YamlNode | None, scope: Scope) -> float | None:
     if node is None or is_broken(node):
         return None
     text = node.value if isinstance(node, YamlScalar) else ""
-    match = _DURATION.fullmatch(text)
+    match = DURATION.fullmatch(text)
     if not text or match is None:
         hint = f"{text}s" if text.isascii() and text.isdigit() and len(text) < 6 else "15s"
         scope.problem(node, f"must be a duration, {got(node)}. Write a number and a unit, as `{hint}` or `1m30s`")

@@ -13,9 +13,15 @@ from tests.cli.command import Cli
 @pytest.mark.parametrize("word", ["--help", "-h", "help"])
 def test_help_names_every_command(vane: Cli, word: str) -> None:
     assert vane(word) == 0
-    for command in ("vane run", "vane demo", "vane check", "vane version", *NOT_BUILT):
-        assert command in vane.out
+    for command in (*COMMANDS, "version"):
+        assert f"vane {command}" in vane.out
     assert vane.err == ""
+
+
+def test_help_names_only_what_is_built(vane: Cli) -> None:
+    assert vane("--help") == 0
+    assert "ot built" not in vane.out
+    assert [command for command in NOT_BUILT if f"vane {command}" in vane.out] == []
 
 
 def test_no_command_is_wrong_usage(vane: Cli) -> None:
@@ -37,11 +43,31 @@ def test_later_commands_are_refused_by_name(vane: Cli, command: str) -> None:
 
 
 def test_an_unknown_command_is_refused(vane: Cli) -> None:
-    assert vane("runn") == 1
-    assert (
-        vane.err
-        == "vane: no such command, got 'runn'. Write run, check, rules, demo, top or version; see vane --help\n"
-    )
+    assert vane("fly") == 1
+    known = "run, check, rules, demo, top, schema, completion or version"
+    assert vane.err == f"vane: no such command, got 'fly'. Write {known}; see vane --help\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["chek"], "check"),
+        (["tpo"], "top"),
+        (["check", "--prometeus", "http://p"], "--prometheus"),
+        (["check", "--strickt"], "--strict"),
+        (["run", "--leader_elct=false"], "--leader-elect"),
+        (["top", "--limt", "5"], "--limit"),
+        (["rules", "tset"], "test"),
+        (["rules", "test", "--rael", "x"], "--real"),
+        (["demo", "--sed", "7"], "--seed"),
+        (["schema", "rules"], "Rules"),
+        (["completion", "fsh"], "fish"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_one_that_was_meant(vane: Cli, words: list[str], meant: str) -> None:
+    assert vane(*words) != 0
+    assert f'(did you mean "{meant}"?)' in vane.err
+    assert vane.out == ""
 
 
 @pytest.mark.parametrize(("command", "code"), [("demo", 1), ("check", 2), ("version", 1)])

@@ -35,7 +35,11 @@ def test_verbosity_in_every_form(vane: Cli, flags: list[str]) -> None:
     ("words", "expected"),
     [
         pytest.param(["--foo"], "vane run: unrecognized arguments: --foo. See vane run --help", id="unknown flag"),
-        pytest.param(["--secure"], "vane run: unrecognized arguments: --secure.", id="a flag cut short"),
+        pytest.param(
+            ["--secure"],
+            'vane run: unrecognized arguments: --secure (did you mean "--secure-port"?).',
+            id="a flag cut short",
+        ),
         pytest.param(["x"], "vane run: unrecognized arguments: x.", id="an argument"),
         pytest.param(["--rules"], "vane run: argument --rules: expected one argument.", id="a flag without value"),
         pytest.param(["--secure-port", "x"], "--secure-port: must be a whole number", id="a wrong value"),

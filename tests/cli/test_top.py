@@ -18,21 +18,21 @@ from tests.serve.source import Source
 
 TABLE = """\
 SIGNAL     STATE              AGE  NODES  REFUSED  WHAT IS WRONG
+zone       fading, suspect  12 min    2/2        2  only scoring: far
 cpu        fresh              3 s    2/2        1
 disk @far  absent               -    0/2        -  no answer (timeout): no answer within 5 s; queried less often, \
 it failed several times; next try in 9 s
-zone       fading, suspect  12 min    2/2        2  only scoring: far
 
 SIGNAL  WORKLOAD         A POD ADDS  HALF OF THEM            SEEN
 cpu     shop/Deployment  0.2 cores   0.1 cores to 0.25 cores    9
-disk    shop/db          2 KiB       0 B to 4 KiB               3
-zone    shop/web         0.1 s       0.1 s to 0.1 s             3
+disk    shop/db          2Ki         0B to 4Ki                  3
+zone    shop/web         100ms       100ms to 100ms             3
 
 SIGNAL  NODE    VALUE  PENDING     AGE  STATE                   RULES
-cpu     b        0.91  +0.0125     3 s  fresh                   hot: refused, 9 points
+zone    b (z1)  250ms       -  12 min  fading, suspect         -
+cpu     b         91%  +1.25%     3 s  fresh                   hot: refused, 9 points
 cpu     a           -        -       -  missing (NaN)           hot: passes
 disk    b           -        -       -  absent (no answer yet)  -
-zone    b (z1)  0.25 s       -  12 min  fading, suspect         -
 """
 
 
@@ -81,6 +81,32 @@ def test_of_one_signal_the_header_shows_that_alone(top: Top) -> None:
     header = top.out.split("\n\n")[0]
     assert "cpu" in header
     assert "disk" not in header
+
+
+@pytest.mark.parametrize(
+    ("sort", "signals"),
+    [("value", ["zone", "cpu", "disk"]), ("age", ["disk", "zone", "cpu"]), ("name", ["cpu", "disk", "zone"])],
+)
+def test_signals_are_sorted_and_their_nodes_with_them(top: Top, sort: str, signals: list[str]) -> None:
+    assert top("--sort", sort) == 0
+    header, _, nodes = ([line.split()[0] for line in part.splitlines()[1:]] for part in top.out.split("\n\n"))
+    assert header == signals
+    assert list(dict.fromkeys(nodes)) == signals
+
+
+@pytest.mark.parametrize(
+    ("sort", "lines"),
+    [("value", ["hot", "mild", "cool"]), ("age", ["cool", "hot", "mild"]), ("name", ["cool", "hot", "mild"])],
+)
+def test_of_one_node_what_refuses_it_comes_first(top: Top, source: Source, sort: str, lines: list[str]) -> None:
+    said = {"cool": ("", 90.0, 9.0), "hot": ("refused", 20.0, 3.0), "mild": ("", 10.0, 1.0)}
+    nodes = [
+        node(name, "b", value=0.5, age_s=age_s, rules=[{"rule": name, "verdict": verdict, "score": score}])
+        for name, (verdict, score, age_s) in said.items()
+    ]
+    source.signals_page = json.dumps(PAGE | {"nodes": nodes}).encode()
+    assert top("b", "--sort", sort) == 0
+    assert [line.split()[0] for line in top.out.split("\n\n")[2].splitlines()[1:]] == lines
 
 
 def test_json_is_the_page(top: Top) -> None:

@@ -42,7 +42,7 @@ def test_the_base_is_one_replica_and_the_overlay_two_that_may_not_end_together(p
     base, two = kustomize(programs, BASE), kustomize(programs, TWO_REPLICAS)
 
     kinds = sorted(document["kind"] for document in base)
-    rights = ["ServiceAccount", *2 * ["ClusterRole", "ClusterRoleBinding"], "Role", "RoleBinding"]
+    rights = [*2 * ["ServiceAccount"], *3 * ["ClusterRole", "ClusterRoleBinding"], "Role", "RoleBinding"]
     running = ["Namespace", "Deployment", "ConfigMap", "ConfigMap", "Service", "NetworkPolicy"]
     assert kinds == sorted([*rights, *running])
     assert one(base, "Deployment")["spec"]["replicas"] == 1
@@ -71,11 +71,11 @@ def test_selectors_ports_and_accounts_fit_together(programs: Path) -> None:
         {"name": "https-metrics", "port": 10259, "targetPort": port["name"]}
     ]
     bindings = [document for document in objects if document["kind"] in ("ClusterRoleBinding", "RoleBinding")]
-    assert len(bindings) == 3
+    assert len(bindings) == 4
     for binding in bindings:
-        assert binding["subjects"] == [
-            {"kind": "ServiceAccount", "name": template["spec"]["serviceAccountName"], "namespace": NAMESPACE}
-        ]
+        is_reader = binding["metadata"]["name"] == "vane-reader"  # of who types `kubectl vane top`
+        account = "vane-reader" if is_reader else template["spec"]["serviceAccountName"]
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}]
     mounted = {volume["configMap"]["name"] for volume in template["spec"]["volumes"]}
     assert mounted == {document["metadata"]["name"] for document in objects if document["kind"] == "ConfigMap"}
 

@@ -34,8 +34,12 @@ class ComparedCluster:
     words: str
 
 
-def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, how: How) -> int:
+def run_live_check(
+    files: Mapping[str, bytes], settings: Settings, out: TextIO, how: How, context: str | None = None
+) -> int:
     """Check rule files, content by name, then ask each query; only features and no address given, ask none.
+
+    `context` is one of the kubeconfig.
 
     Return 0 if nothing is wrong and every signal has an answer, else 1; a note on an answer is a warning.
 
@@ -61,7 +65,7 @@ def run_live_check(files: Mapping[str, bytes], settings: Settings, out: TextIO, 
         print(for_machines(how.output, checked.findings, checked.counts), file=out)
     if checked.problems:
         return FAILED
-    found = _cluster(settings)
+    found = _cluster(settings, context)
     report = check_live(checked.rules, clients, found.cache, profile.fixed_weight, matchers=matchers)
     notes = [replace(note, problem=checked.located([note.problem])[0]) for note in notes_of(report)]
     if how.output is Output.TEXT:
@@ -83,10 +87,10 @@ def _asked_text(name: str, server: ServerSettings) -> str:
     return f"{name or 'Prometheus'} at {server.url}{only}"
 
 
-def _cluster(settings: Settings) -> ComparedCluster:
+def _cluster(settings: Settings, context: str | None) -> ComparedCluster:
     """Return the cluster that `vane run` would find; a check without one is a check all the same."""
     try:
-        connection = load_connection(None if settings.kubeconfig is None else str(settings.kubeconfig))
+        connection = load_connection(None if settings.kubeconfig is None else str(settings.kubeconfig), context)
         transport = Transport(connection)
         try:
             cache = read_cluster(transport, indexes_for(()))

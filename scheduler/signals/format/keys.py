@@ -16,10 +16,10 @@ from scheduler.strict_yaml.values import read_text
 WORKLOAD: Final = Shape(fields=("label", "namespace"), required=("label",))
 PAIR: Final = Shape(fields=("label", "from", "to"), required=("label", "from", "to"))
 
-_WORDS: Final = tuple(kind.value for kind in ByKind if kind is not ByKind.LABEL)
-_SERIES_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+BY_WORDS: Final = tuple(kind.value for kind in ByKind if kind is not ByKind.LABEL)
+SERIES_LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 # As OpenTelemetry has them in a Prometheus that takes UTF-8 names.
-_ANY_SERIES_LABEL: Final = re.compile(r"[^\W\d][\w.:/-]{0,252}")
+ANY_SERIES_LABEL: Final = re.compile(r"[^\W\d][\w.:/-]{0,252}")
 _METRIC: Final = "__name__"
 _ON_NODES: Final = (ByKind.NODE, ByKind.GPU, ByKind.WORKLOAD)
 _WRITE_WORKLOAD: Final = "Write `workload: destination_workload`, or `workload: {label: …, namespace: …}`"
@@ -46,13 +46,13 @@ def _kind(fields: Fields) -> tuple[ByKind | None, str]:
     text = read_text(node, scope)
     if text is None or node is None:
         return None, ""
-    if text in _WORDS:
+    if text in BY_WORDS:
         return ByKind(text), ""
     if not is_label_key(text):
-        known = f"Write one of: {', '.join(_WORDS)}; or a node label, as `topology.kubernetes.io/zone`"
+        known = f"Write one of: {', '.join(BY_WORDS)}; or a node label, as `topology.kubernetes.io/zone`"
         scope.problem(node, f"not a node label, {got(node)}. {known}")
         return None, ""
-    if "/" not in text and (close := did_you_mean(text, _WORDS)):
+    if "/" not in text and (close := did_you_mean(text, BY_WORDS)):
         scope.warning(node, f"read as the node label '{text}'{close}. A label with a prefix is never mistaken")
     return ByKind.LABEL, text
 
@@ -103,7 +103,7 @@ def _node_label(fields: Fields, kind: ByKind | None) -> str:
         is_by = "a node label" if kind is ByKind.LABEL else str(kind)
         what = f"names nodes, and the series of a signal `by: {is_by}` name none"
         scope.problem(fields.at("node_label"), f"{what}. Write `by: node`, `gpu` or `workload`, or drop the line")
-    elif text is not None and node is not None and (text == _METRIC or not _ANY_SERIES_LABEL.fullmatch(text)):
+    elif text is not None and node is not None and (text == _METRIC or not ANY_SERIES_LABEL.fullmatch(text)):
         scope.problem(node, f"not a label of a series, {got(node)}. Write its name as the series have it, as `host`")
         return ""
     return text or ""
@@ -122,7 +122,7 @@ def _is_out_of_place(fields: Fields, name: str, kind: ByKind | None, wanted: ByK
 
 def _series_label(node: YamlNode | None, scope: Scope) -> str | None:
     text = read_text(node, scope)
-    if text is not None and node is not None and not _SERIES_LABEL.fullmatch(text):
+    if text is not None and node is not None and not SERIES_LABEL.fullmatch(text):
         scope.problem(node, f"not a label of a series, {got(node)}. Write letters, digits and `_`, as `source_zone`")
         return None
     return text

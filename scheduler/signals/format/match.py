@@ -21,13 +21,13 @@ EXPRESSION: Final = Shape(fields=("key", "operator", "values"), required=("key",
 LABEL_MATCH: Final = Shape(fields=("pod", "node"), required=("pod", "node"))
 _OF_SIGNALS: Final = ("signal", "filter", "score", "weight")
 
-_WITH_VALUES: Final = ("In", "NotIn")
-_INSTEAD: Final = {"Exists": "In", "DoesNotExist": "NotIn"}
+WITH_VALUES: Final = ("In", "NotIn")
+INSTEAD: Final = {"Exists": "In", "DoesNotExist": "NotIn"}
 """Operators without values, and those that take some."""
 _WRITE_VALUES: Final = "Write values, as `[shop, bank]`"
-_NAMESPACE_GLOB: Final = re.compile(r"(?:[-a-z0-9*?]|\[!?[-a-z0-9]+\])+")
-_MAX_GLOB: Final = 253
-_RESOURCE_GLOB: Final = re.compile(r"(?:[-a-z0-9.*?]{1,253}/)?[-A-Za-z0-9_.*?]{1,63}")
+NAMESPACE_GLOB: Final = re.compile(r"(?:[-a-z0-9*?]|\[!?[-a-z0-9]+\])+")
+MAX_GLOB: Final = 253
+RESOURCE_GLOB: Final = re.compile(r"(?:[-a-z0-9.*?]{1,253}/)?[-A-Za-z0-9_.*?]{1,63}")
 
 
 def read_match(node: YamlNode | None, scope: Scope) -> Match:
@@ -49,7 +49,7 @@ def _read_resources(node: YamlNode | None, scope: Scope) -> tuple[str, ...]:
     found: list[str] = []
     for item in read_list(node, scope, write) or ():
         text = read_text(item, scope)
-        if text is not None and not _RESOURCE_GLOB.fullmatch(text):
+        if text is not None and not RESOURCE_GLOB.fullmatch(text):
             scope.problem(item, f"not a resource's name, {got(item)}. {write}")
         elif text is not None:
             found.append(text)
@@ -77,15 +77,15 @@ def _read_expression(node: YamlNode, scope: Scope) -> SelectorTerm | None:
     if fields is None:
         return None
     key = _read_key(fields.get("key"), scope.inner("key"))
-    operator = read_word(fields.get("operator"), scope.inner("operator"), (*_WITH_VALUES, *_INSTEAD))
+    operator = read_word(fields.get("operator"), scope.inner("operator"), (*WITH_VALUES, *INSTEAD))
     inner = scope.inner("values")
-    if operator in _WITH_VALUES and "values" not in fields:
+    if operator in WITH_VALUES and "values" not in fields:
         scope.problem(fields.at("operator"), f"operator {operator} needs values. Write `values: [web, api]`")
     # An object of Kubernetes may have an empty list here.
-    items = read_list(fields.get("values"), inner, _WRITE_VALUES, may_be_empty=operator in _INSTEAD) or ()
-    if operator in _INSTEAD and items:
+    items = read_list(fields.get("values"), inner, _WRITE_VALUES, may_be_empty=operator in INSTEAD) or ()
+    if operator in INSTEAD and items:
         what = f"operator {operator} takes no values, got {len(items)}"
-        inner.problem(fields.at("values"), f"{what}. Drop the line, or write operator {_INSTEAD[operator]}")
+        inner.problem(fields.at("values"), f"{what}. Drop the line, or write operator {INSTEAD[operator]}")
         return None
     values = tuple(value for item in items if (value := _read_value(item, inner)) is not None)
     return None if key is None or operator is None else SelectorTerm(key, operator, values)
@@ -121,7 +121,7 @@ def read_globs(node: YamlNode | None, scope: Scope) -> tuple[str, ...]:
     write = 'Write globs, as `[shop, "shop-*"]`, or drop the line to match all'
     for item in read_list(node, scope, write) or ():
         glob = read_text(item, scope)
-        if glob is not None and not (len(glob) <= _MAX_GLOB and _NAMESPACE_GLOB.fullmatch(glob)):
+        if glob is not None and not (len(glob) <= MAX_GLOB and NAMESPACE_GLOB.fullmatch(glob)):
             scope.problem(
                 item, f"not a glob over namespaces, {got(item)}. Write lower-case letters, digits, `-`, `*` and `?`"
             )

@@ -37,7 +37,7 @@ _WRITE: Final = {
     "calls": "Write which Pods are called, as `calls: {labels: {app: cart}}`",
     "gpus": "Write the resources that are cards, as `gpus: [nvidia.com/gpu]`",
 }
-_RESOURCE: Final = re.compile(
+CARD_NAME: Final = re.compile(
     r"(?=[^/]{1,253}/)[a-z0-9*]([-a-z0-9.*]*[a-z0-9*])?/[A-Za-z0-9*]([-A-Za-z0-9_.*]{0,61}[A-Za-z0-9*])?"
 )
 
@@ -107,7 +107,7 @@ def _gpus(fields: Fields) -> tuple[str, ...]:
     names = []
     for item in read_list(fields.get("gpus"), scope, _WRITE["gpus"]) or ():
         name = read_text(item, scope)
-        if name is not None and not _RESOURCE.fullmatch(name):
+        if name is not None and not CARD_NAME.fullmatch(name):
             write = f"{_WRITE['gpus']}; `*` stands for anything"
             scope.problem(item, f"not the name of an extended resource, {got(item)}. {write}")
         elif name is not None:

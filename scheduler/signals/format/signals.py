@@ -52,7 +52,7 @@ SIGNAL: Final = Shape(
     later={"dialect": "a dialect per signal (dialect)"},
     refused={"history": "history is the window of a count. Write `count: {same: [app], window: 1h}`"},
 )
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
+SIGNAL_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def read_signals(node: YamlNode | None, scope: Scope, asked: Asked, declared: di
         if scope.report.is_full:
             return
         inner = Scope(scope.report, f"signal '{clip(key.value)}'")
-        if not _NAME.fullmatch(key.value):
+        if not SIGNAL_NAME.fullmatch(key.value):
             write = "Write lower-case letters, digits and `_`, a letter first, at most 63"
             inner.problem(key, f"not a signal's name, {got(key)}. {write}")
         if key.value in declared:

@@ -35,7 +35,7 @@ BOUND: Final = Shape(
 )
 _KINDS: Final = (ByKind.NODE, ByKind.LABEL, ByKind.CLUSTER)
 _WHOLE: Final = 1000
-_PERCENTAGE: Final = re.compile(r"((?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,9})?) ?%")
+PERCENTAGE: Final = re.compile(r"((?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,9})?) ?%")
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ def _per_mille(node: YamlNode | None, scope: Scope) -> int | None:
     """Return thousandths from a percentage, `105%`, with a tenth of a percent at most."""
     if node is None or is_broken(node):
         return None
-    match = _PERCENTAGE.fullmatch(node.value) if isinstance(node, YamlScalar) else None
+    match = PERCENTAGE.fullmatch(node.value) if isinstance(node, YamlScalar) else None
     if match is None:
         scope.problem(node, f"must be a percentage of the real allocatable, {got(node)}. Write it with `%`, as 105%")
         return None

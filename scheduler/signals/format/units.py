@@ -48,6 +48,8 @@ SUFFIXES: Final[Mapping[Unit, Mapping[str, Fraction]]] = {
 _SUGGESTED: Final = (Unit.SECONDS, Unit.BYTES, Unit.RATIO, Unit.WATT, Unit.CELSIUS)
 
 
+_LONGEST: Final = 1e9
+"""From here on a number is shown with an exponent."""
 _SHOWN: Final[Mapping[Unit, tuple[str, ...]]] = {
     Unit.SECONDS: ("ms", "s"),
     Unit.MILLISECONDS: ("ms", "s"),
@@ -107,16 +109,19 @@ def _unit_advice(suffix: str, signal: str) -> str:
     return f"Write the number without {suffix!r}; suffixes are known for units {', '.join(_SUGGESTED)}"
 
 
-def amount_text(amount: float, unit: Unit) -> str:
-    """Return an amount, in its unit, as one would write it into a rule file: 0.8 as `80%`, 2**31 as `2Gi`."""
+def amount_text(amount: float, unit: Unit, digits: int = 6) -> str:
+    """Return an amount, in its unit, as one would write it into a rule file: 0.8 as `80%`, 2**31 as `2Gi`.
+
+    It has so many digits, or as many as stand before its point.
+    """
     shown = [(name, float(SUFFIXES[unit][name])) for name in _SHOWN.get(unit, ())]
     if not shown:
-        return f"{amount:.6g}"
+        return _digits(amount, digits)
     fitting = [one for one in shown if abs(amount) >= one[1]]
     suffix, factor = fitting[-1] if fitting else shown[0]
     if amount == 0.0:
         suffix, factor = next((one for one in shown if one[1] == 1.0), shown[0])
-    return f"{amount / factor:.6g}{suffix}"
+    return f"{_digits(amount / factor, digits)}{suffix}"
 
 
 def duration_text(seconds: float) -> str:
@@ -128,3 +133,8 @@ def duration_text(seconds: float) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return "".join(parts) or "0s"
+
+
+def _digits(number: float, digits: int) -> str:
+    is_long = 10.0**digits <= abs(number) < _LONGEST
+    return f"{number:.0f}" if is_long else f"{number:.{digits}g}"
