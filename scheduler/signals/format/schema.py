@@ -199,8 +199,8 @@ def _rule() -> Schema:
                 _match(),
                 "the Pods that the rule applies to, all if left out: `namespaces` (globs), `labels`, "
                 '`matchExpressions`, `requests` (names of resources, as `["nvidia.com/*"]`; the Pod requests one of '
-                "them), and by the labels of the Pod's namespace: `namespace_labels`, `namespaceSelector`; all of these "
-                "hold together, see below",
+                "them), and by the labels of the Pod's namespace: `namespace_labels`, `namespaceSelector`; all of "
+                "these hold together, see below",
             ),
             "signal": _SIGNAL,
             "filter": told(
