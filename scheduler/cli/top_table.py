@@ -9,10 +9,10 @@ from typing import Any, Final
 from scheduler.model.rule_words import Unit
 from scheduler.signals.format.units import amount_text
 
-_SIGNAL_HEAD: Final = ("SIGNAL", "STATE", "AGE", "NODES", "REFUSED", "WHAT IS WRONG")
+_SIGNAL_HEAD: Final = ("SIGNAL", "STATE", "AGE", "EVERY", "NODES", "REFUSED", "WHAT IS WRONG")
 _NODE_HEAD: Final = ("SIGNAL", "NODE", "VALUE", "PENDING", "AGE", "STATE", "RULES")
 _LEARNED_HEAD: Final = ("SIGNAL", "WORKLOAD", "A POD ADDS", "HALF OF THEM", "SEEN")
-_RIGHT: Final = frozenset({"SEEN", "AGE", "NODES", "REFUSED", "VALUE", "PENDING"})
+_RIGHT: Final = frozenset({"SEEN", "AGE", "EVERY", "NODES", "REFUSED", "VALUE", "PENDING"})
 _NONE: Final = "-"
 _DIGITS: Final = 4
 _MISSING_REASONS: Final = {
@@ -84,6 +84,7 @@ def _signal(signal: dict[str, Any], rules: Sequence[dict[str, Any]]) -> tuple[st
         signal["name"] + (f" @{signal['server']}" if signal["server"] else ""),
         signal["state"] + (", suspect" if signal["suspect"] else ""),
         _age(signal["age_s"]),
+        _age(signal["spacing_s"]),
         _NONE if signal["covered"] is None else f"{signal['covered']}/{signal['nodes']}",
         "+".join(refused) or _NONE,
         _wrong(signal, rules),

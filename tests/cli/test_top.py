@@ -17,10 +17,10 @@ from tests.cli.top_page import PAGE, Top, node
 from tests.serve.source import Source
 
 TABLE = """\
-SIGNAL     STATE              AGE  NODES  REFUSED  WHAT IS WRONG
-zone       fading, suspect  12 min    2/2        2  only scoring: far
-cpu        fresh              3 s    2/2        1
-disk @far  absent               -    0/2        -  no answer (timeout): no answer within 5 s; queried less often, \
+SIGNAL     STATE              AGE  EVERY  NODES  REFUSED  WHAT IS WRONG
+zone       fading, suspect  12 min      -    2/2        2  only scoring: far
+cpu        fresh              3 s   30 s    2/2        1
+disk @far  absent               -      -    0/2        -  no answer (timeout): no answer within 5 s; queried less often, \
 it failed several times; next try in 9 s
 
 SIGNAL  WORKLOAD         A POD ADDS  HALF OF THEM            SEEN

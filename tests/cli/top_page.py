@@ -19,6 +19,7 @@ def signal(name: str, **fields: Any) -> dict[str, Any]:
         "suspect": False,
         "age_s": 3.2,
         "interval_s": 15.0,
+        "spacing_s": 30.0 if name == "cpu" else None,
         "max_age_s": 60.0,
         "nodes": 2,
         "covered": 2,
