@@ -39,10 +39,15 @@ def test_a_pack_says_first_what_it_is_for(path: Path) -> None:
         assert word in comment, word
 
 
-def test_all_packs_load_together_without_a_warning() -> None:
+def test_all_packs_load_together_with_a_warning_for_each_two_that_measure_the_same() -> None:
     report = check(read_rule_files([RULES]))
     assert not report.problems
-    assert not report.warnings
+    doubled = [problem.message.split("'")[1::2] for problem in report.warnings]
+    assert doubled == [
+        ["gpu-utilisation", "gpu-card-utilisation"],
+        ["gpu-memory-free", "gpu-card-memory-free"],
+        ["node-cpu-use", "kubelet-cpu-use"],
+    ]
     assert len(report.files) == len(PACKS) > 1
 
 

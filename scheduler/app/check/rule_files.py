@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from scheduler.app.check.doubled import doubled
 from scheduler.app.check.effective_weights import EffectiveWeight, effective_weights
 from scheduler.app.check.findings import Finding, Output, findings_of, for_machines
 from scheduler.app.check.sources import sources_of
@@ -116,7 +117,7 @@ def check(
     sources = sources_of(files)
     reading = lint_rule_files(sources.rule_files, servers=servers, features=features, matchers=matchers)
     # A rule that could not be read may be the one that uses a signal.
-    warnings = (*reading.warnings, *(() if reading.problems else _unused(reading.rules)))
+    warnings = (*reading.warnings, *(() if reading.problems else _of_all(reading.rules)))
     return CheckReport(
         tuple(sources.rule_files),
         (*sources.problems, *sources.located(reading.problems)),
@@ -212,6 +213,11 @@ def _without_request_text(effect: Effect) -> str:
     if not effect.without_request:
         return ""
     return f", else {effect.without_request:g}{'m' if effect.resource == CPU else ''}"
+
+
+def _of_all(rules: RuleSet) -> list[Problem]:
+    """Return what only all files together show."""
+    return [*_unused(rules), *doubled(rules)]
 
 
 def _unused(rules: RuleSet) -> list[Problem]:
