@@ -20,8 +20,8 @@ TABLE = """\
 SIGNAL     STATE              AGE  EVERY  NODES  REFUSED  WHAT IS WRONG
 zone       fading, suspect  12 min      -    2/2        2  only scoring: far
 cpu        fresh              3 s   30 s    2/2        1
-disk @far  absent               -      -    0/2        -  no answer (timeout): no answer within 5 s; queried less often, \
-it failed several times; next try in 9 s
+disk @far  absent               -      -    0/2        -  no answer (timeout): no answer within 5 s; queried less \
+often, it failed several times; next try in 9 s
 
 SIGNAL  WORKLOAD         A POD ADDS  HALF OF THEM            SEEN
 cpu     shop/Deployment  0.2 cores   0.1 cores to 0.25 cores    9

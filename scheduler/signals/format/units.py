@@ -48,6 +48,9 @@ SUFFIXES: Final[Mapping[Unit, Mapping[str, Fraction]]] = {
 _SUGGESTED: Final = (Unit.SECONDS, Unit.BYTES, Unit.RATIO, Unit.WATT, Unit.CELSIUS)
 
 
+_LARGE_RATIO: Final = 10.0
+_LONG_S: Final = 3_600.0
+_PER_SECOND: Final = {Unit.SECONDS: 1.0, Unit.MILLISECONDS: 1_000.0}
 _LONGEST: Final = 1e9
 """From here on a number is shown with an exponent."""
 _SHOWN: Final[Mapping[Unit, tuple[str, ...]]] = {
@@ -71,8 +74,24 @@ class Measure:
 
 
 def read_amount(node: YamlNode | None, scope: Scope, measure: Measure) -> float | None:
-    """Return a finite number, converted to the unit of `measure`."""
-    return read_number(node, scope, lambda number, suffix: _factor(number, suffix, scope, measure))
+    """Return a finite number, converted to the unit of `measure`; one of an unlikely size is warned of."""
+    value = read_number(node, scope, lambda number, suffix: _factor(number, suffix, scope, measure))
+    doubt = "" if value is None or not isinstance(node, YamlScalar) else _doubt(node.value, value, measure.unit)
+    if doubt and node is not None:
+        scope.warning(node, doubt)
+    return value
+
+
+def _doubt(text: str, value: float, unit: Unit | None) -> str:
+    """Return what to ask about an amount that may have been meant in another unit, empty for nothing."""
+    has_suffix = not text[-1:].isdigit() and not text.endswith(".")
+    if unit is Unit.RATIO and not has_suffix and abs(value) >= _LARGE_RATIO:
+        return f"{text} of a ratio is {100.0 * value:g}%. Write `{text}%`, if that is meant"
+    if unit is Unit.PERCENT and not has_suffix and 0.0 < abs(value) < 1.0:
+        return f"{text} of a percentage is {text}%. Write `{100.0 * value:g}%`, if that is meant"
+    if unit in (Unit.SECONDS, Unit.MILLISECONDS) and text.endswith("m") and value >= _LONG_S * _PER_SECOND[unit]:
+        return f"{text} is {text[:-1].strip()} minutes. Write `{text}s`, if milliseconds are meant"
+    return ""
 
 
 def read_share(node: YamlNode | None, scope: Scope, whole: str) -> float | None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model.rules import Unit
+from scheduler.signals.format.rule_files import lint_rule_files
 from scheduler.signals.format.units import SUFFIXES, amount_text
 
 
@@ -40,3 +41,30 @@ def test_what_is_shown_means_the_same(amount: float, unit: Unit) -> None:
     assert shown is not None
     factor = float(SUFFIXES[unit][shown[2]]) if shown[2] else 1.0
     assert float(shown[1]) * factor == pytest.approx(amount, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "said"),
+    [
+        ("ratio", "80", "80 of a ratio is 8000%. Write `80%`, if that is meant"),
+        ("ratio", "80%", ""),
+        ("ratio", "2.5", ""),
+        ("percent", "0.8", "0.8 of a percentage is 0.8%. Write `80%`, if that is meant"),
+        ("percent", "0.8%", ""),
+        ("percent", "1", ""),
+        ("s", "500m", "500m is 500 minutes. Write `500ms`, if milliseconds are meant"),
+        ("ms", "250m", "250m is 250 minutes. Write `250ms`, if milliseconds are meant"),
+        ("s", "5m", ""),
+        ("s", "500ms", ""),
+        ("bytes", "500", ""),
+    ],
+)
+def test_an_amount_of_an_unlikely_size_is_asked_about(unit: str, text: str, said: str) -> None:
+    rules = f"""apiVersion: vane.dev/v1
+kind: Rules
+signals: {{s: {{expr: max by (node) (x), unit: {unit}}}}}
+rules: [{{name: a, signal: s, filter: {{max: {text}}}}}]
+"""
+    reading = lint_rule_files({"a.yaml": rules.encode()})
+    assert not reading.problems
+    assert [problem.message for problem in reading.warnings] == ([f"rule 'a', filter, max: {said}"] if said else [])
