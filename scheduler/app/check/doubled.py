@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Final
 
 from scheduler.errors import Problem
-from scheduler.model.rules import ByKind, Curve, Mode, Rule, RuleFilter, RuleSet, Signal
+from scheduler.model.rules import Curve, Mode, Rule, RuleFilter, RuleSet, Signal
 from scheduler.signals.format.promql import selectors
 from scheduler.strict_yaml.report import problem_at
-
-_OF_NODES: Final = (ByKind.NODE, ByKind.GPU)
 
 
 def doubled(rules: RuleSet) -> list[Problem]:
@@ -56,7 +53,7 @@ def _is_apart(low: RuleFilter, high: RuleFilter) -> bool:
 def _same_measure(one: Rule, other: Rule, signals: Mapping[str, Signal]) -> str:
     """Return what two signals both measure of nodes: one resource, as pending load says, or the very same metrics."""
     first, second = signals[one.signal], signals[other.signal]
-    if first.built_in or second.built_in or first.by not in _OF_NODES or second.by not in _OF_NODES:
+    if any(signal.built_in or signal.label or signal.workload or signal.pair for signal in (first, second)):
         return ""
     used = first.inflight.resource if first.inflight else ""
     if used and one.match == other.match and second.inflight and second.inflight.resource == used:
