@@ -47,7 +47,7 @@ exporters: setup ## Build node_exporter, blackbox_exporter, kube-state-metrics, 
 	$(BIN)/python tests/controlplane/build.py exporters
 
 scrapes: controlplane exporters ## Scrape these at 15, 30 and 60 s and ask every pack that reads them; make test only does a second
-	VANE_SCRAPES=full $(BIN)/python -m pytest -n 0 tests/exporters $(PYTEST_ARGS)
+	SCRAPES=full $(BIN)/python -m pytest -n 0 tests/exporters $(PYTEST_ARGS)
 
 test: setup ## Run the tests, with a control plane if it can be built (PYTEST_ARGS="-k cli", WORKERS=0: in one process)
 	@$(BIN)/python tests/controlplane/build.py && $(BIN)/python tests/controlplane/build.py oracle \

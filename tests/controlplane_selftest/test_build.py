@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -136,3 +137,50 @@ def test_failing_go_is_a_clean_error_for_the_oracle_too(tmp_path: Path) -> None:
     outcome = _run_build_of("oracle", PATH=path, VANE_CACHE=str(tmp_path / "cache"))
     assert outcome.returncode == 1
     assert outcome.stderr.startswith("error: building oracle failed (exit 3)")
+
+
+def test_exporters_have_a_folder_of_their_own_and_are_built_once(tmp_path: Path) -> None:
+    folder = build.exporters_folder({"VANE_CACHE": str(tmp_path)})
+    folder.mkdir(parents=True)
+    for program in build.EXPORTERS:
+        _write_program(folder / program.name)
+    outcome = _run_build_of("exporters", VANE_CACHE=str(tmp_path))
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.splitlines() == [str(folder)]
+
+
+def test_failing_go_is_a_clean_error_for_the_exporters_too(tmp_path: Path) -> None:
+    _write_program(tmp_path / "bin" / "go", '#!/bin/sh\n[ "$1" = env ] && echo go1.99.0 && exit\nexit 3\n')
+    path = f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"
+    outcome = _run_build_of("exporters", PATH=path, VANE_CACHE=str(tmp_path / "cache"))
+    assert outcome.returncode == 1
+    assert outcome.stderr.startswith("error: building node_exporter failed (exit 3)")
+
+
+@pytest.mark.parametrize("program", build.EXPORTERS, ids=[program.name for program in build.EXPORTERS])
+def test_an_exporter_is_pinned_to_the_version_that_it_says(program: build.Program) -> None:
+    required = (program.module / "go.mod").read_text()
+    said = re.findall(r"common/version\.Version=(\S+)|gitVersion=v(\S+)", program.ldflags)
+    for version in {one or other for one, other in said}:
+        assert re.search(rf"{re.escape(_module_of(program.package))} v{re.escape(version)}\b", required)
+    assert (program.module / "go.sum").stat().st_size > 0
+
+
+def _module_of(package: str) -> str:
+    return package.partition("/cmd/")[0]
+
+
+def test_what_needs_the_exporters_says_how_to_build_them(tmp_path: Path) -> None:
+    cache = tmp_path / "cache" / "vane"
+    cache.mkdir(parents=True)
+    programs = build.cache_root(os.environ) / build.cache_key(build.provided_programs(os.environ))
+    (cache / "controlplane").mkdir()
+    (cache / "controlplane" / programs.name).symlink_to(programs)
+    argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n", "0", "-rs", "tests/exporters/test_packs.py"]
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
+    environ["VANE_CACHE"] = str(tmp_path / "cache")
+    outcome = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=120)
+    assert outcome.returncode == 0, outcome.stdout
+    assert "not built: node_exporter, " in outcome.stdout
+    assert "`make exporters` builds them" in outcome.stdout
+    assert "passed" not in outcome.stdout

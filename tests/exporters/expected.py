@@ -18,6 +18,9 @@ PACKS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
 }
 """Pack -> signal -> nodes with a value; a signal that is not named here is of an exporter that is not run."""
 
+KUBELETS: Final = ("kubelet", "batch-on-slack")
+"""The packs that read the kubelets."""
+
 UNMAPPED: Final = {"node_probe_success": 1}
 """Series that name no node, as the pack's header says: a probe of something else."""
 

@@ -7,7 +7,6 @@ import functools
 import os
 import shlex
 import ssl
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -207,12 +206,24 @@ def _apart(home: Path, command: list[str | Path]) -> list[str | Path]:
     return ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "\n".join(lines)]
 
 
+def exposed(url: str) -> str:
+    """Return a page of metrics.
+
+    Raises
+    ------
+    OSError
+        If it can't be had.
+    """
+    with urllib.request.urlopen(url, timeout=5, context=_UNVERIFIED) as reply:
+        page: bytes = reply.read()
+    return page.decode()
+
+
 def _exposes(url: str) -> bool:
-    """Whether a page of metrics is there; the kubelet's says whether it has measured yet."""
+    """Whether a page is there; the kubelet's says whether it has measured yet."""
     try:
-        with urllib.request.urlopen(url, timeout=5, context=_UNVERIFIED) as reply:
-            return b"resource_scrape_error 1" not in reply.read()
-    except (OSError, urllib.error.URLError):
+        return "resource_scrape_error 1" not in exposed(url)
+    except OSError:
         return False
 
 

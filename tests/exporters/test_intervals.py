@@ -18,17 +18,22 @@ import pytest
 from scheduler.signals.format.promql import selectors
 from tests.exporters import chart
 from tests.exporters.asking import ask
-from tests.exporters.expected import PACKS, UNMAPPED
+from tests.exporters.expected import KUBELETS, PACKS, UNMAPPED
 from tests.exporters.programs import Exporters, needs_kubelets
 from tests.packs.world import RULES, load
 from tests.support.exporter import labelled
 from tests.support.prometheus import PrometheusServer, import_samples
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.skipif(os.environ.get("VANE_SCRAPES") != "full", reason="takes over a minute: `make scrapes`")
+pytestmark = pytest.mark.skipif(os.environ.get("SCRAPES") != "full", reason="takes over a minute: `make scrapes`")
 
 INTERVALS_S = (15, 30, 60)
 BEFORE_S = 900
+HOUSEKEEPING_S = 20.0
+"""How old a sample may be that the kubelet exposes: it measures every 10 s, put off by chance by up to as much.
+
+It exposes them with their time, so two scrapes may find the same one, and the spacing is longer than that of scrapes.
+"""
 SLOPE = 0.05
 """By how much counters are made to have grown in a second."""
 
@@ -99,7 +104,7 @@ def earlier(server: PrometheusServer, every_s: int) -> dict[str, list[tuple[floa
 def test_every_node_is_covered_and_the_spacing_is_the_scrapes(
     servers: Mapping[int, PrometheusServer], exporters: Exporters, name: str, every_s: int
 ) -> None:
-    if name in ("kubelet", "batch-on-slack"):
+    if name in KUBELETS:
         needs_kubelets(exporters)
     for signal, asked in ask(servers[every_s], load(RULES / f"{name}.yaml")).items():
         if signal not in PACKS[name]:
@@ -107,9 +112,10 @@ def test_every_node_is_covered_and_the_spacing_is_the_scrapes(
         answer = asked.answer
         assert set(asked.values) == PACKS[name][signal], signal
         assert answer.drops.total == answer.drops.unmapped == UNMAPPED.get(signal, 0), signal
-        assert answer.spacing_s == pytest.approx(every_s, rel=0.1), signal
+        late_s = HOUSEKEEPING_S / 2 if name in KUBELETS else 0.0
+        assert 0.9 * every_s <= answer.spacing_s <= 1.1 * every_s + late_s, signal
         assert answer.max_age_s == pytest.approx(4 * max(15.0, answer.spacing_s)), signal
-        assert answer.lag_s <= answer.spacing_s, signal
+        assert answer.lag_s <= every_s + (HOUSEKEEPING_S if name in KUBELETS else 0.0) + 1.0, signal
 
 
 @pytest.mark.parametrize("every_s", INTERVALS_S)
@@ -119,4 +125,4 @@ def test_what_was_written_for_before_goes_on_with_what_is_scraped(
     server = servers[every_s]
     for name in ("node_memory_MemTotal_bytes", "probe_success", "kube_node_status_allocatable"):
         assert count(server, f"count_over_time({name}[{BEFORE_S}s])") == count(server, name)
-        assert count(server, f"count_over_time({name}[{every_s}s]) > 0") == count(server, name)
+        assert count(server, f"count_over_time({name}[{2 * every_s + 5}s]) > 0") == count(server, name)
