@@ -6,7 +6,9 @@ import contextlib
 import functools
 import os
 import shlex
+import shutil
 import ssl
+import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -38,6 +40,7 @@ SERVICES = {
 FAR_AWAY = "http://127.0.0.9:1/healthz"
 """A probed endpoint of no node, which nobody answers."""
 
+_OWN_MOUNTS = (shutil.which("unshare") or "unshare", "--mount", "--propagation", "private")
 # What the kubelet would set for the whole machine: it writes to copies of these.
 _KERNEL_SETTINGS = (
     "vm/overcommit_memory",
@@ -76,10 +79,11 @@ class Exporters:
 
 
 def may_run_kubelets() -> bool:
-    """Whether mounts may be made that only the kubelet sees; its cgroups have to be there, too."""
-    if os.geteuid() != 0 or not Path("/sys/fs/cgroup").is_dir():
+    """Whether mounts may be made that only the kubelet sees, and what it cannot do without is there."""
+    needed = ("/sys/fs/cgroup", "/dev/kmsg")
+    if os.geteuid() != 0 or shutil.which("unshare") is None or not all(Path(one).exists() for one in needed):
         return False
-    return os.spawnlp(os.P_WAIT, "unshare", "unshare", "--mount", "--propagation", "private", "true") == 0
+    return subprocess.run([*_OWN_MOUNTS, "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
 @contextlib.contextmanager
@@ -138,7 +142,8 @@ class _Runner:
         addresses = {}
         for node, host in NODES.items():
             home = self._folder / f"kubelet-{node}"
-            (home / "etc").mkdir(parents=True)
+            for part in ("etc", "lib"):
+                (home / part).mkdir(parents=True)
             runtime = f"unix://{home}/cri.sock"
             self._launch([self._programs / "container-runtime", runtime, home], f"runtime-{node}")
             (home / "etc" / "config.yaml").write_text(yaml.safe_dump(_kubelet_config(home, host, port, runtime)))
@@ -196,14 +201,17 @@ def _kubelet_config(home: Path, host: str, port: int, runtime: str) -> dict[str,
 
 
 def _apart(home: Path, command: list[str | Path]) -> list[str | Path]:
-    """Return the command in mounts of its own, where the kernel's settings are files that it may write."""
-    lines = ["set -e"]
+    """Return the command in mounts of its own, where the kernel's settings are files that it may write.
+
+    So is /var/lib a folder of its own: there goes the socket for device plugins, whatever the kubelet's root is.
+    """
+    lines = ["set -e", f"mount --bind {shlex.quote(str(home / 'lib'))} /var/lib"]
     for setting in _KERNEL_SETTINGS:
         copy = shlex.quote(str(home / "etc" / setting.replace("/", "-")))
         real = f"/proc/sys/{setting}"
         lines.append(f"if [ -e {real} ]; then cat {real} >{copy}; mount --bind {copy} {real}; fi")
     lines.append(f"exec {shlex.join(map(str, command))}")
-    return ["/usr/bin/unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", "\n".join(lines)]
+    return [*_OWN_MOUNTS, "/bin/sh", "-c", "\n".join(lines)]
 
 
 def exposed(url: str) -> str:
