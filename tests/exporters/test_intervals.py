@@ -71,7 +71,7 @@ def servers(
 
 
 def has_scraped(server: PrometheusServer, n_targets: int) -> bool:
-    return count(server, "up") == n_targets
+    return count(server, "up == 1") == n_targets
 
 
 def count(server: PrometheusServer, expr: str) -> float:

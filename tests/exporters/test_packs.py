@@ -23,7 +23,7 @@ Scrape = Callable[[Sequence[chart.Config]], PrometheusServer]
 
 @pytest.fixture(scope="module")
 def scrape(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrape]:
-    """Start Prometheus servers, which have scraped every target four times."""
+    """Start Prometheus servers, which have scraped every target three times."""
     servers: list[PrometheusServer] = []
 
     def start(configs: Sequence[chart.Config]) -> PrometheusServer:
@@ -31,8 +31,8 @@ def scrape(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         servers.append(server)
         server.start()
         n_targets = chart.n_targets(configs)
-        seen = f"count(count_over_time(up[5m]) >= 4) == {n_targets}"
-        wait_until(lambda: server.query(seen), 30, f"four scrapes of {n_targets} targets")
+        seen = f"count(sum_over_time(up[5m]) >= 3) == {n_targets}"
+        wait_until(lambda: server.query(seen), 30, f"three scrapes of {n_targets} targets")
         return server
 
     yield start
