@@ -303,8 +303,14 @@ class Elector:
         self._lose(f"the lease could not be renewed for {self._settings.renew_deadline_s:g} s{why}")
 
     def _timeout_s(self) -> float:
-        """Half of the deadline, so that one hung request leaves room for another; never beyond what is left."""
-        return max(min(self._settings.renew_deadline_s / 2, self._leadership.left_s), _SHORTEST_TIMEOUT_S)
+        """Half of the deadline, as kube-scheduler has it, and no more than half of what is left of the term.
+
+        A request that hangs where etcd has gone is not always answered once it is back: the nearer the end, the sooner
+        the next one goes out, at last a tenth of the deadline before it.
+        """
+        deadline_s, left_s = self._settings.renew_deadline_s, self._leadership.left_s
+        longest_s = min(deadline_s / 2, max(left_s / 2, min(left_s, deadline_s / 10)))
+        return max(longest_s, _SHORTEST_TIMEOUT_S)
 
     def _held(self) -> Lease:
         if self._lease is None:

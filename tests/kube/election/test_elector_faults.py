@@ -82,6 +82,23 @@ def test_a_short_fault_costs_nothing(lease: LeaseServer, elect: StartElector, fa
     assert heard.lost == []
 
 
+def test_what_answers_again_shortly_before_the_deadline_answers_in_time(
+    lease: LeaseServer, elect: StartElector, clock: PatientClock
+) -> None:
+    """As an API server whose etcd was away: requests from before it was back are never answered."""
+    _, heard = leading(elect(settings=ElectionSettings(4.0, 3.0, 0.5)))
+    back_s: list[float] = []
+
+    def hangs_at_first(exchange: Exchange) -> None:
+        back_s.append(clock() + 1.6)
+        (hangs if clock() < back_s[0] else lease.do)(exchange)
+
+    lease.fault = hangs_at_first
+    n_terms = len(heard.terms)
+    wait_until(lambda: len(heard.terms) >= n_terms + 1 or heard.lost)
+    assert heard.lost == []
+
+
 def test_a_lost_answer_is_no_lost_lease(lease: LeaseServer, elect: StartElector) -> None:
     """The update was carried out: the next one finds another version, and ourselves as its holder."""
     _, heard = leading(elect())
