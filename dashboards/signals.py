@@ -32,14 +32,14 @@ _NOW: Final[list[Panel]] = [
     ),
     Stat(
         "Fresh signals",
-        "Signals whose last answer is at most two intervals old, even if without series.",
+        "Signals whose samples are no older than twice the time between two of them, even if without series.",
         "none",
         [(f'sum(max by (signal) (vane_signal_state{{{_OURS}, state="fresh"}}))', "fresh")],
         width=4,
     ),
     Stat(
         "Fading signals",
-        "Signals whose samples are older than two intervals: scores move towards neutral, filters do not change.",
+        "Signals with samples older than twice the time between two: scores fade to neutral, filters do not change.",
         "none",
         [(f'sum(max by (signal) (vane_signal_state{{{_OURS}, state="fading"}}))', "fading")],
         width=4,
@@ -76,7 +76,7 @@ _NOW: Final[list[Panel]] = [
 _AGE: Final[list[Panel]] = [
     Timeline(
         "Freshness",
-        "Fresh up to two intervals, fading up to max_age, then absent. The worst state of any replica.",
+        "Fresh up to twice the time between samples, fading up to max_age, then absent. The worst of any replica.",
         "none",
         [
             (
